@@ -1,0 +1,42 @@
+# `make test` and `make demo` need Python >= 3.11 and, the first time, a network. Nothing else.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+# The unit tests once more, with every annotated shape checked at every call.
+SHAPES := $(BIN)/pytest -q -n 2 --jaxtyping-packages=regard,beartype.beartype \
+          tests/attention tests/model tests/reference
+
+.PHONY: test demo check shapes mutants wheel clean
+
+test: $(READY)  ## everything: format, lint, types, imports, sizes, documents, then all tests
+	tools/check
+	$(SHAPES)
+	$(BIN)/pytest -q -n 2
+
+demo: $(READY)  ## the main job, on show
+	$(BIN)/regard demo
+
+check: $(READY)  ## format, lint, types, imports, sizes, documents
+	tools/check
+
+shapes: $(READY)  ## the unit tests with every annotated shape checked
+	$(SHAPES)
+
+mutants: $(READY)  ## plant one-line faults and see whether the tests notice
+	$(BIN)/python tools/mutants.py
+
+wheel: $(READY)
+	$(BIN)/python -m hatchling build
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# One virtual environment for all of it, made once, remade only when its recipe changes.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: regard needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
+	touch $@

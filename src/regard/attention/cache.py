@@ -1,0 +1,127 @@
+"""Keys and values kept from step to step, so that decoding reads each token once."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.errors import ModelError
+
+
+@runtime_checkable
+class Cache(Protocol):
+    """What self-attention needs to go on from where it was: the keys and values so far."""
+
+    @property
+    def key(self) -> Float[Tensor, "N H K E"]:
+        """The keys so far, and perhaps room for more."""
+
+    @property
+    def value(self) -> Float[Tensor, "N H K E"]:
+        """The values so far, and perhaps room for more."""
+
+    def positions(self, n_new: int) -> Int[Tensor, "Q"]:
+        """The places that the next `n_new` tokens will take."""
+
+    def append(self, key: Float[Tensor, "N H Q E"], value: Float[Tensor, "N H Q E"]) -> "Cache":
+        """This cache and these after it."""
+
+    def visible(self, n_queries: int) -> Bool[Tensor, "Q K"] | None:
+        """What the last `n_queries` tokens may attend to: themselves and all before."""
+
+    def reorder(self, rows: Int[Tensor, "N"]) -> "Cache":
+        """Row i becomes what row `rows[i]` was: the survivors of a beam search."""
+
+
+@dataclass(frozen=True, slots=True)
+class KVCache:
+    """A cache that grows with every step. Nothing in it is ever written to."""
+
+    key: Float[Tensor, "N H K E"]
+    value: Float[Tensor, "N H K E"]
+
+    @classmethod
+    def empty(cls, like: Float[Tensor, "N H _ E"]) -> "KVCache":
+        """No tokens yet, in the rows, heads, width, type and place of `like`."""
+        return cls(like[..., :0, :], like[..., :0, :])
+
+    def positions(self, n_new: int) -> Int[Tensor, "Q"]:
+        """The places that the next `n_new` tokens will take."""
+        n = self.key.shape[-2]
+        return torch.arange(n, n + n_new, device=self.key.device)
+
+    def append(self, key: Float[Tensor, "N H Q E"], value: Float[Tensor, "N H Q E"]) -> "KVCache":
+        """A longer cache."""
+        return KVCache(torch.cat([self.key, key], dim=-2), torch.cat([self.value, value], dim=-2))
+
+    def visible(self, n_queries: int) -> Bool[Tensor, "Q K"] | None:
+        """What the last `n_queries` tokens may attend to: themselves and all before."""
+        if n_queries == 1:
+            return None
+        n_keys = self.key.shape[-2]
+        keys = torch.arange(n_keys, device=self.key.device)
+        return keys <= keys[n_keys - n_queries :, None]
+
+    def reorder(self, rows: Int[Tensor, "N"]) -> "KVCache":
+        """Row i becomes what row `rows[i]` was."""
+        return KVCache(self.key.index_select(0, rows), self.value.index_select(0, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class FixedKVCache:
+    """A cache of one size for ever, filled in place: a compiled step is compiled once.
+
+    `length` is a tensor, because a number would be part of the compiled program.
+    """
+
+    key: Float[Tensor, "N H K E"]
+    value: Float[Tensor, "N H K E"]
+    length: Int[Tensor, ""]
+
+    @classmethod
+    def empty(cls, like: Float[Tensor, "N H _ E"], max_len: int) -> "FixedKVCache":
+        """Room for `max_len` tokens, in the rows, heads, width, type and place of `like`."""
+        n_rows, n_heads, _, d_head = like.shape
+        room = (n_rows, n_heads, max_len, d_head)
+        length = torch.zeros((), dtype=torch.int64, device=like.device)
+        return cls(like.new_zeros(room), like.new_zeros(room), length)
+
+    def positions(self, n_new: int) -> Int[Tensor, "Q"]:
+        """The places that the next `n_new` tokens will take."""
+        return self.length + torch.arange(n_new, device=self.key.device)
+
+    def append(
+        self, key: Float[Tensor, "N H Q E"], value: Float[Tensor, "N H Q E"]
+    ) -> "FixedKVCache":
+        """The same memory with these written behind the last; the older cache is used up."""
+        places = self.positions(key.shape[-2])
+        self._check_room(places)
+        self.key.index_copy_(-2, places, key)
+        self.value.index_copy_(-2, places, value)
+        return FixedKVCache(self.key, self.value, self.length + key.shape[-2])
+
+    def visible(self, n_queries: int) -> Bool[Tensor, "Q K"]:
+        """What the last `n_queries` tokens may attend to: themselves and all before."""
+        keys = torch.arange(self.key.shape[-2], device=self.key.device)
+        queries = self.length - n_queries + torch.arange(n_queries, device=self.key.device)
+        return keys <= queries[:, None]
+
+    def reorder(self, rows: Int[Tensor, "N"]) -> "FixedKVCache":
+        """Row i becomes what row `rows[i]` was, in the same memory."""
+        self.key.copy_(self.key.index_select(0, rows))
+        self.value.copy_(self.value.index_select(0, rows))
+        return self
+
+    def _check_room(self, places: Int[Tensor, "Q"]) -> None:
+        # A compiled step cannot stop to look, nor a GPU without waiting: there the copy fails.
+        if torch.compiler.is_compiling() or places.is_cuda:
+            return
+        if int(places[-1]) >= self.key.shape[-2]:
+            raise ModelError(
+                "the cache holds {room} tokens and token {place} was to follow; "
+                "start with a larger max_len",
+                room=self.key.shape[-2],
+                place=int(places[-1]) + 1,
+            )

@@ -1,0 +1,168 @@
+"""The fast paths: the same numbers as `functional.py`, without the matrix of weights.
+
+A score that is a dot product of something goes through torch's fused attention:
+
+    scaled dot   q . k / sqrt(E)
+    dot          q . k
+    Gaussian     -|wq - wk|^2 / 2  =  (wq) . (wk) - |wk|^2 / 2  - |wq|^2 / 2
+
+The last term of the Gaussian is one number for each query, so softmax does not see it, and the one
+before it becomes two more coordinates of the key. Only the additive score has a tanh in the way.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+from torch.nn.attention.varlen import varlen_attn
+
+from regard.attention.checks import check_mask, check_same_width, check_values
+from regard.attention.functional import additive_scores, attend, dot_scale
+from regard.attention.masks import Blocks, Causal, Mask, dense
+
+PaddedAttention = Callable[[Tensor, Tensor, Tensor, Mask | None], Tensor]
+
+
+def scaled_dot_attention(
+    query: Float[Tensor, "... Q E"],
+    key: Float[Tensor, "... K E"],
+    value: Float[Tensor, "... K U"],
+    mask: Mask | None = None,
+    *,
+    dropout: float = 0.0,
+) -> Float[Tensor, "... Q U"]:
+    """`attend` with `scaled_dot_scores`."""
+    return _dot_product(query, key, value, mask, dot_scale(query.shape[-1]), dropout)
+
+
+def dot_attention(
+    query: Float[Tensor, "... Q E"],
+    key: Float[Tensor, "... K E"],
+    value: Float[Tensor, "... K U"],
+    mask: Mask | None = None,
+    *,
+    dropout: float = 0.0,
+) -> Float[Tensor, "... Q U"]:
+    """`attend` with `dot_scores`."""
+    return _dot_product(query, key, value, mask, 1.0, dropout)
+
+
+def gaussian_attention(
+    query: Float[Tensor, "... Q E"],
+    key: Float[Tensor, "... K E"],
+    value: Float[Tensor, "... K U"],
+    w: Float[Tensor, "*#H"],
+    mask: Mask | None = None,
+    *,
+    dropout: float = 0.0,
+) -> Float[Tensor, "... Q U"]:
+    """`attend` with `gaussian_scores`, as a dot product of longer vectors."""
+    query, key = gaussian_as_dot(query, key, w)
+    d_value = value.shape[-1]
+    value = F.pad(value, (0, key.shape[-1] - d_value))  # fused kernels want one width for all three
+    return _dot_product(query, key, value, mask, 1.0, dropout)[..., :d_value]
+
+
+def additive_attention(
+    query: Float[Tensor, "... Q A"],
+    key: Float[Tensor, "... K A"],
+    value: Float[Tensor, "... K U"],
+    v: Float[Tensor, "*#H A"],
+    mask: Mask | None = None,
+    *,
+    dropout: float = 0.0,
+) -> Float[Tensor, "... Q U"]:
+    """`attend` with `additive_scores`; packed rows are scored sentence by sentence."""
+
+    def padded(query: Tensor, key: Tensor, value: Tensor, mask: Mask | None) -> Tensor:
+        mask = dense(mask, query.shape[-2], key.shape[-2], query.device)
+        scores = lambda q, k: additive_scores(q, k, v)  # noqa: E731
+        return attend(query, key, value, scores, mask, dropout=dropout).output
+
+    if isinstance(mask, Blocks):
+        return _sentence_by_sentence(padded, query, key, value, mask)
+    return padded(query, key, value, mask)
+
+
+def gaussian_as_dot(
+    query: Float[Tensor, "... Q E"], key: Float[Tensor, "... K E"], w: Float[Tensor, "*#H"]
+) -> tuple[Float[Tensor, "... Q _"], Float[Tensor, "... K _"]]:
+    """Longer vectors whose dot product is `gaussian_scores` up to one number for each query.
+
+    The half square of a key is split over two coordinates, a coarse part and the rest: rounded to
+    one bfloat16 it is wrong by up to 1 part in 256 of a number much larger than the scores.
+    """
+    check_same_width(query, key)
+    dtype = query.dtype
+    query = (w[..., None, None] * query).to(dtype)
+    key = (w[..., None, None] * key).to(dtype)
+    exact = torch.promote_types(dtype, torch.float32)
+    half_square = -0.5 * key.to(exact).square().sum(-1, keepdim=True)
+    coarse = half_square.to(dtype)
+    rest = (half_square - coarse.to(exact)).to(dtype)
+    width = query.shape[-1] + 2
+    to_eight = (0, -width % 8)  # fused kernels want a multiple of 8
+    query = F.pad(F.pad(query, (0, 2), value=1.0), to_eight)
+    return query, F.pad(torch.cat([key, coarse, rest], dim=-1), to_eight)
+
+
+def _dot_product(
+    query: Tensor, key: Tensor, value: Tensor, mask: Mask | None, scale: float, dropout: float
+) -> Tensor:
+    """softmax(scale * query key^T) value, by the kernel that suits the mask and the machine."""
+    check_same_width(query, key)
+    check_values(key, value)
+
+    def padded(query: Tensor, key: Tensor, value: Tensor, mask: Mask | None) -> Tensor:
+        mask = dense(mask, query.shape[-2], key.shape[-2], query.device)
+        return F.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, dropout_p=dropout, scale=scale
+        )
+
+    match mask:
+        case Blocks() if query.is_cuda and query.dtype.itemsize == 2 and not dropout:
+            return _variable_length(query, key, value, mask, scale)
+        case Blocks():
+            return _sentence_by_sentence(padded, query, key, value, mask)
+        case Causal() if query.shape[-2] == key.shape[-2]:
+            return F.scaled_dot_product_attention(
+                query, key, value, dropout_p=dropout, is_causal=True, scale=scale
+            )
+        case Tensor():
+            check_mask(mask, n_queries=query.shape[-2], n_keys=key.shape[-2])
+    return padded(query, key, value, mask)
+
+
+def _variable_length(
+    query: Float[Tensor, "H P E"],
+    key: Float[Tensor, "H P E"],
+    value: Float[Tensor, "H P U"],
+    mask: Blocks,
+    scale: float,
+) -> Tensor:
+    """Packed rows as they are, by the GPU's kernel for sequences of different lengths."""
+    output_PHE: Tensor = varlen_attn(  # type: ignore[assignment]
+        query.transpose(0, 1),
+        key.transpose(0, 1),
+        value.transpose(0, 1),
+        mask.query.offsets,
+        mask.key.offsets,
+        mask.query.max_len,
+        mask.key.max_len,
+        scale=scale,
+        window_size=(-1, 0) if mask.causal else (-1, -1),
+    )
+    return output_PHE.transpose(0, 1)
+
+
+def _sentence_by_sentence(
+    attention: PaddedAttention, query: Tensor, key: Tensor, value: Tensor, mask: Blocks
+) -> Tensor:
+    """Unpack, attend in padded rows, pack: on a CPU 3 times faster than jagged tensors."""
+    query_rows = mask.query.unpack(query)
+    key_rows, value_rows = mask.key.unpack(key), mask.key.unpack(value)
+    mask_rows = mask.padded(query_rows.shape[-2], key_rows.shape[-2])[:, None]
+    output = attention(query_rows, key_rows, value_rows, mask_rows)
+    return mask.query.pack(output, n_tokens=query.shape[-2])

@@ -1,0 +1,162 @@
+"""Multi-head attention: h small attentions side by side, computed at once by reshaping.
+
+    head_i = attention(x W_i^Q, m W_i^K, m W_i^V)          each d/h wide
+    MultiHead(x, m) = [head_1; ...; head_h] W^O
+
+Two classes: `SelfAttention`, where m is x, and `CrossAttention`, where m is another sequence.
+"""
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.attention.cache import Cache
+from regard.attention.checks import check_width
+from regard.attention.functional import Attended, attend
+from regard.attention.masks import Mask, dense
+from regard.attention.positions import RotaryPositions
+from regard.attention.scores import ScoreName, make_score
+from regard.errors import ConfigError, ModelError
+
+KeyValue = tuple[Float[Tensor, "*B H K E"], Float[Tensor, "*B H K E"]]
+
+
+class SelfAttention(nn.Module):
+    """A sequence attends to itself. W^Q, W^K and W^V lie side by side in `qkv`; W^O is `out`."""
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        dropout: float = 0.0,
+        bias: bool = True,
+        score: ScoreName = "scaled_dot",
+        rotary: RotaryPositions | None = None,
+    ) -> None:
+        super().__init__()
+        self.heads = Heads(d_model, n_heads, dropout, score)
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=bias)
+        self.out = nn.Linear(d_model, d_model, bias=bias)
+        self.rotary = rotary
+
+    def forward(
+        self,
+        x: Float[Tensor, "*B T D"],
+        mask: Mask | None = None,
+        positions: Int[Tensor, "T"] | None = None,
+        *,
+        wants_weights: bool = False,
+    ) -> Attended:
+        """Every token, averaged with those it may attend to."""
+        query, key, value = self._project(x, positions)
+        attended = self.heads(query, key, value, mask, wants_weights)
+        return Attended(self.out(self.heads.join(attended.output)), attended.weights)
+
+    def step(
+        self, x: Float[Tensor, "N T D"], cache: Cache, *, wants_weights: bool = False
+    ) -> tuple[Attended, Cache]:
+        """The next tokens, averaged with themselves and those in the cache."""
+        n_new = x.shape[-2]
+        query, key, value = self._project(x, cache.positions(n_new))
+        cache = cache.append(key, value)
+        attended = self.heads(query, cache.key, cache.value, cache.visible(n_new), wants_weights)
+        return Attended(self.out(self.heads.join(attended.output)), attended.weights), cache
+
+    def _project(self, x: Tensor, positions: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        check_width(x, self.qkv, "x")
+        query, key, value = (self.heads.split(y) for y in self.qkv(x).chunk(3, dim=-1))
+        if self.rotary is not None:
+            if positions is None:
+                raise ModelError("rotary positions need to know the positions of the tokens")
+            query, key = self.rotary(query, positions), self.rotary(key, positions)
+        return query, key, value
+
+
+class CrossAttention(nn.Module):
+    """A sequence attends to another: W^Q is `query`, W^K and W^V are `key_value`, W^O is `out`."""
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        dropout: float = 0.0,
+        bias: bool = True,
+        score: ScoreName = "scaled_dot",
+    ) -> None:
+        super().__init__()
+        self.heads = Heads(d_model, n_heads, dropout, score)
+        self.query = nn.Linear(d_model, d_model, bias=bias)
+        self.key_value = nn.Linear(d_model, 2 * d_model, bias=bias)
+        self.out = nn.Linear(d_model, d_model, bias=bias)
+
+    def forward(
+        self,
+        x: Float[Tensor, "*B Q D"],
+        memory: Float[Tensor, "*B K D"],
+        mask: Mask | None = None,
+        *,
+        wants_weights: bool = False,
+    ) -> Attended:
+        """Every token of x, as an average of the memory it may attend to."""
+        return self.recall(x, self.remember(memory), mask, wants_weights=wants_weights)
+
+    def remember(self, memory: Float[Tensor, "*B K D"]) -> KeyValue:
+        """Keys and values of the memory: the same for every step, so computed once."""
+        check_width(memory, self.key_value, "memory")
+        key, value = self.key_value(memory).chunk(2, dim=-1)
+        return self.heads.split(key), self.heads.split(value)
+
+    def recall(
+        self,
+        x: Float[Tensor, "*B Q D"],
+        memory: KeyValue,
+        mask: Mask | None = None,
+        *,
+        wants_weights: bool = False,
+    ) -> Attended:
+        """Attention to a memory that was remembered before."""
+        check_width(x, self.query, "x")
+        attended = self.heads(self.heads.split(self.query(x)), *memory, mask, wants_weights)
+        return Attended(self.out(self.heads.join(attended.output)), attended.weights)
+
+
+class Heads(nn.Module):
+    """What both have in common: the split into heads, the attention of each, and the joining."""
+
+    def __init__(self, d_model: int, n_heads: int, dropout: float, score: ScoreName) -> None:
+        super().__init__()
+        if n_heads < 1 or d_model % n_heads:
+            raise ConfigError(
+                "d_model = {d_model} is not a multiple of n_heads = {n_heads}",
+                d_model=d_model,
+                n_heads=n_heads,
+            )
+        self.n_heads = n_heads
+        self.dropout = dropout
+        self.score = make_score(score, n_heads, d_model // n_heads)
+
+    def split(self, x: Float[Tensor, "*B T D"]) -> Float[Tensor, "*B H T E"]:
+        """The width cut into heads."""
+        return x.unflatten(-1, (self.n_heads, -1)).transpose(-3, -2)
+
+    def join(self, x: Float[Tensor, "*B H T E"]) -> Float[Tensor, "*B T D"]:
+        """The inverse of `split`."""
+        return x.transpose(-3, -2).flatten(-2)
+
+    def forward(
+        self,
+        query: Float[Tensor, "*B H Q E"],
+        key: Float[Tensor, "*B H K E"],
+        value: Float[Tensor, "*B H K E"],
+        mask: Mask | None,
+        wants_weights: bool,
+    ) -> Attended:
+        """Attention in every head: by the definition if the weights are wanted, else fused."""
+        dropout = self.dropout if self.training else 0.0
+        if isinstance(mask, Tensor):
+            mask = mask.unsqueeze(-3)  # one mask for all heads
+        if not wants_weights:
+            return Attended(self.score.attend(query, key, value, mask, dropout), None)
+        mask = dense(mask, query.shape[-2], key.shape[-2], query.device)
+        return attend(query, key, value, self.score, mask, dropout=dropout)

@@ -1,0 +1,256 @@
+"""Settings: a TOML file, overrides laid over it, checked, and frozen once.
+
+    table  = TOML file  <-  section.name=value overrides
+    Config = every name known, every value of its type, every combination possible
+
+Only assembly code sees a config; the networks and the library take plain numbers.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from regard.attention.scores import ScoreName
+from regard.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """What is needed to rebuild the network, and so what is saved beside its weights.
+
+    The defaults are the paper's base model.
+    """
+
+    kind: Literal["transformer", "recurrent"] = "transformer"
+    d_model: int = 512
+    n_layers: int = 6
+    n_heads: int = 8
+    d_ff: int = 2048
+    decoder_layers: int = 0  # 0, here and in the two below: as the encoder
+    decoder_heads: int = 0
+    decoder_d_ff: int = 0
+    norm: Literal["post", "pre"] = "post"
+    activation: Literal["relu", "swish"] = "relu"
+    score: ScoreName = "scaled_dot"
+    positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
+    max_len: int = 1024
+    share: Literal["all", "target", "none"] = "all"  # which embeddings the output map shares
+    scale_embeddings: bool = True
+    output_bias: bool = False
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        # One value serves both sides, unless the decoder has its own.
+        for own, shared in _DECODER_DEFAULTS.items():
+            object.__setattr__(self, own, getattr(self, own) or getattr(self, shared))
+        faults = [
+            *self._size_faults(),
+            *self._head_faults(),
+            *self._dropout_faults(),
+            *self._unused_faults(),
+        ]
+        if faults:
+            raise ConfigError("{faults}", faults=tuple(faults))
+
+    def _size_faults(self) -> Iterable[ConfigError]:
+        for name in ("d_model", "n_layers", "n_heads", "d_ff", "max_len", *_DECODER_DEFAULTS):
+            if getattr(self, name) < 1:
+                yield ConfigError(
+                    "model.{name} = {value} must be at least 1",
+                    name=name,
+                    value=getattr(self, name),
+                )
+
+    def _head_faults(self) -> Iterable[ConfigError]:
+        for name in ("n_heads", "decoder_heads"):
+            n_heads = getattr(self, name)
+            if n_heads < 1 or self.d_model < 1:
+                continue
+            if self.d_model % n_heads:
+                yield ConfigError(
+                    "model.d_model = {d_model} is not a multiple of model.{name} = {n_heads}",
+                    d_model=self.d_model,
+                    name=name,
+                    n_heads=n_heads,
+                )
+            elif self.positions == "rotary" and self.d_model // n_heads % 2:
+                yield ConfigError(
+                    'model.positions = "rotary" turns pairs, but model.d_model = {d_model} over '
+                    "model.{name} = {n_heads} gives heads of odd width",
+                    d_model=self.d_model,
+                    name=name,
+                    n_heads=n_heads,
+                )
+        if self.d_model % 2 and (self.positions == "sinusoidal" or self.kind == "recurrent"):
+            yield ConfigError(
+                "model.d_model = {d_model} is odd; sines and cosines, and the two directions of a "
+                "recurrent encoder, come in pairs",
+                d_model=self.d_model,
+            )
+
+    def _dropout_faults(self) -> Iterable[ConfigError]:
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                yield ConfigError(
+                    "model.{name} = {value} is no probability below 1",
+                    name=name,
+                    value=getattr(self, name),
+                )
+
+    def _unused_faults(self) -> Iterable[ConfigError]:
+        """A setting that would change nothing is a misunderstanding, not a choice."""
+        if self.kind == "transformer":
+            return
+        for f in fields(self):
+            if f.name in _TRANSFORMER_ONLY and getattr(self, f.name) != f.default:
+                yield ConfigError(
+                    'model.{name} = {value} has no meaning for model.kind = "{kind}"',
+                    name=f.name,
+                    value=_shown(getattr(self, f.name)),
+                    kind=self.kind,
+                )
+
+
+_TRANSFORMER_ONLY = (
+    "norm",
+    "activation",
+    "score",
+    "positions",
+    "attention_dropout",
+    "activation_dropout",
+)
+
+_DECODER_DEFAULTS = {
+    "decoder_layers": "n_layers",
+    "decoder_heads": "n_heads",
+    "decoder_d_ff": "d_ff",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """All settings of a run."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+
+    def as_table(self) -> dict[str, dict[str, Any]]:
+        """The settings as nested dictionaries, defaults filled in."""
+        return asdict(self)
+
+
+def read_config(path: Path | None = None, overrides: Iterable[str] = ()) -> Config:
+    """The settings of a TOML file, or the defaults, with `section.name=value` laid over them."""
+    table: dict[str, Any] = _read_toml(path) if path else {}
+    for override in overrides:
+        name, separator, value = override.partition("=")
+        section, dot, setting = name.strip().partition(".")
+        if not (separator and dot and section and setting):
+            raise ConfigError(
+                'override "{override}" is not of the form section.name=value, '
+                "such as model.n_layers=3",
+                override=override,
+            )
+        table.setdefault(section, {})
+        if isinstance(table[section], dict):
+            table[section][setting] = _toml_value(value.strip())
+    return config_from_table(table)
+
+
+def config_from_table(table: Mapping[str, Any]) -> Config:
+    """A Config from nested dictionaries; everything that is wrong with them is said at once."""
+    sections = {f.name: f for f in fields(Config)}
+    faults = [_unknown(name, sections) for name in table if name not in sections]
+    for name in sections.keys() & table.keys():
+        faults += _section_faults(name, table[name])
+    if faults:
+        raise ConfigError("{faults}", faults=tuple(faults))
+    return Config(**{name: _section_class(name)(**values) for name, values in table.items()})
+
+
+def _section_class(section: str) -> type[ModelConfig]:
+    return {"model": ModelConfig}[section]
+
+
+def _section_faults(section: str, values: Any) -> list[ConfigError]:
+    if not isinstance(values, dict):
+        return [
+            ConfigError(
+                "{section} = {value} must be a section of settings, [{section}]",
+                section=section,
+                value=_shown(values),
+            )
+        ]
+    known: dict[str, Field[Any]] = {
+        f"{section}.{f.name}": f for f in fields(_section_class(section))
+    }
+    faults = []
+    for name, value in values.items():
+        full = f"{section}.{name}"
+        if full not in known:
+            faults.append(_unknown(full, known))
+        elif fault := _type_fault(full, known[full].type, value):
+            faults.append(fault)
+    return faults
+
+
+def _unknown(name: str, known: Iterable[str]) -> ConfigError:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if near:
+        return ConfigError("unknown setting {name}; did you mean {near}?", name=name, near=near[0])
+    return ConfigError("unknown setting {name}", name=name)
+
+
+def _type_fault(name: str, kind: Any, value: Any) -> ConfigError | None:
+    if get_origin(kind) is Literal:
+        if value in get_args(kind):
+            return None
+        choices = ", ".join(get_args(kind))
+        return ConfigError(
+            "{name} = {value} is not one of {choices}",
+            name=name,
+            value=_shown(value),
+            choices=choices,
+        )
+    # A bool is an int to Python and a whole number is a fine float; to a person neither is odd.
+    fits = type(value) is kind or (kind is float and type(value) is int)
+    if fits:
+        return None
+    return ConfigError(
+        "{name} = {value} must be {kind}", name=name, value=_shown(value), kind=_KINDS[kind]
+    )
+
+
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+
+
+def _shown(value: Any) -> str:
+    """A value as TOML writes it."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"'
+        case _:
+            return str(value)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError("there is no file {path}", path=path) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError("{path} is no valid TOML: {reason}", path=path, reason=error) from None
+
+
+def _toml_value(text: str) -> Any:
+    """A value as TOML reads it; what is none is text, so that norm=pre needs no quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,0 +1,142 @@
+"""What both stacks are made of: feed-forward network, residual with its norm, embedding."""
+
+import math
+from typing import Literal, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.attention.positions import LearnedPositions, NoPositions, SinusoidalPositions
+from regard.errors import ConfigError, DataError
+
+NormName = Literal["pre", "post"]
+ActivationName = Literal["relu", "swish"]
+Positions = SinusoidalPositions | LearnedPositions | NoPositions
+
+
+class FeedForward(nn.Module):
+    """W_2 f(W_1 x): two linear maps with a nonlinearity between, the same for every token."""
+
+    def __init__(
+        self, d_model: int, d_ff: int, *, dropout: float = 0.0, activation: ActivationName = "relu"
+    ) -> None:
+        super().__init__()
+        if activation not in ("relu", "swish"):
+            raise ConfigError('activation = "{name}" is not one of relu, swish', name=activation)
+        self.inner = nn.Linear(d_model, d_ff)
+        self.outer = nn.Linear(d_ff, d_model)
+        self.activation = F.relu if activation == "relu" else F.silu
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Float[Tensor, "*T D"]) -> Float[Tensor, "*T D"]:
+        """Every token by itself."""
+        return self.outer(self.dropout(self.activation(self.inner(x))))
+
+
+@runtime_checkable
+class ResidualNorm(Protocol):
+    """A residual connection and the norm that goes with it, around a sub-layer f."""
+
+    def enter(self, x: Float[Tensor, "*T D"]) -> Float[Tensor, "*T D"]:
+        """What f is given."""
+
+    def leave(self, x: Float[Tensor, "*T D"], y: Float[Tensor, "*T D"]) -> Float[Tensor, "*T D"]:
+        """What comes out, from x and f's answer y."""
+
+
+class PostNorm(nn.Module):
+    """norm(x + f(x)): the paper's."""
+
+    def __init__(self, d_model: int, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def enter(self, x: Tensor) -> Tensor:
+        """x itself."""
+        return x
+
+    def leave(self, x: Tensor, y: Tensor) -> Tensor:
+        """The norm of the sum."""
+        return self.norm(x + self.dropout(y))
+
+
+class PreNorm(nn.Module):
+    """x + f(norm(x)): no norm lies between the first layer and the last, so deep stacks learn."""
+
+    def __init__(self, d_model: int, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def enter(self, x: Tensor) -> Tensor:
+        """x normed."""
+        return self.norm(x)
+
+    def leave(self, x: Tensor, y: Tensor) -> Tensor:
+        """The sum."""
+        return x + self.dropout(y)
+
+
+def make_residual(name: NormName, d_model: int, dropout: float) -> ResidualNorm:
+    """The residual of that name."""
+    match name:
+        case "post":
+            return PostNorm(d_model, dropout)
+        case "pre":
+            return PreNorm(d_model, dropout)
+        case _:
+            raise ConfigError('norm = "{name}" is not one of pre, post', name=name)
+
+
+def final_norm(name: NormName, d_model: int) -> nn.Module:
+    """Pre-norm layers leave a sum that nobody has normed; post-norm layers do not."""
+    return nn.LayerNorm(d_model) if name == "pre" else nn.Identity()
+
+
+class Embedding(nn.Module):
+    """Ids to vectors: the word's row times sqrt(d), and where it stands.
+
+    The rows start with variance 1/d, so that a matrix shared with the output makes logits of
+    variance 1; times sqrt(d) they weigh as much as the positions added to them.
+    """
+
+    def __init__(
+        self,
+        n_words: int,
+        d_model: int,
+        positions: Positions,
+        *,
+        dropout: float = 0.0,
+        scaled: bool = True,
+    ) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(n_words, d_model))
+        nn.init.normal_(self.weight, std=d_model**-0.5)
+        self.positions = positions
+        self.scale = math.sqrt(d_model) if scaled else 1.0
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, ids: Int[Tensor, "*B T"], positions: Int[Tensor, "T"]
+    ) -> Float[Tensor, "*B T D"]:
+        """The vectors that enter the first layer."""
+        words = self.scale * F.embedding(ids, self.weight)
+        return self.dropout(words + self.positions(positions))
+
+    def check(self, ids: Int[Tensor, "*B T"], side: str) -> None:
+        """Refuse ids that are no words, which a GPU would answer by stopping altogether."""
+        if torch.compiler.is_compiling() or not ids.numel():
+            return
+        lowest, highest = (int(bound) for bound in torch.aminmax(ids))
+        n_words = self.weight.shape[0]
+        if lowest < 0 or highest >= n_words:
+            raise DataError(
+                "{side} id {id} is outside the vocabulary, whose {n_words} ids are 0 to {last}",
+                side=side,
+                id=lowest if lowest < 0 else highest,
+                n_words=n_words,
+                last=n_words - 1,
+            )

@@ -1,0 +1,63 @@
+import pytest
+import torch
+
+from regard.attention import FixedKVCache, KVCache
+
+LIKE = torch.zeros(3, 2, 7, 4)
+EMPTY = {"growing": lambda: KVCache.empty(LIKE), "fixed": lambda: FixedKVCache.empty(LIKE, 6)}
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+def test_appended_keys_and_values_come_back_in_order(kind):
+    cache = EMPTY[kind]()
+    keys, values = torch.randn(3, 2, 5, 4), torch.randn(3, 2, 5, 4)
+    for start, end in ((0, 2), (2, 3), (3, 5)):
+        assert cache.positions(end - start).tolist() == list(range(start, end))
+        cache = cache.append(keys[:, :, start:end], values[:, :, start:end])
+    assert torch.equal(cache.key[:, :, :5], keys)
+    assert torch.equal(cache.value[:, :, :5], values)
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+def test_new_tokens_see_themselves_and_all_before_and_nothing_after(kind):
+    cache = EMPTY[kind]()
+    some = torch.randn(3, 2, 3, 4)
+    cache = cache.append(some, some).append(some[:, :, :2], some[:, :, :2])
+    n_keys = cache.key.shape[-2]
+    expected = [[place <= query for place in range(n_keys)] for query in (3, 4)]
+    assert cache.visible(2).tolist() == expected
+
+
+def test_one_new_token_sees_all_of_a_growing_cache():
+    some = torch.randn(3, 2, 3, 4)
+    assert KVCache.empty(LIKE).append(some, some).visible(1) is None
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+def test_reordering_moves_rows_of_keys_and_of_values(kind):
+    keys, values = torch.randn(3, 2, 2, 4), torch.randn(3, 2, 2, 4)
+    cache = EMPTY[kind]().append(keys, values).reorder(torch.tensor([2, 2, 0]))
+    assert torch.equal(cache.key[:, :, :2], keys[[2, 2, 0]])
+    assert torch.equal(cache.value[:, :, :2], values[[2, 2, 0]])
+    assert cache.positions(1).tolist() == [2]
+
+
+def test_a_growing_cache_may_lose_rows():
+    some = torch.randn(3, 2, 3, 4)
+    cache = KVCache.empty(LIKE).append(some, some).reorder(torch.tensor([1]))
+    assert cache.key.shape[0] == 1
+
+
+def test_appending_to_a_growing_cache_leaves_the_shorter_one_as_it_was():
+    some = torch.randn(3, 2, 1, 4)
+    short = KVCache.empty(LIKE).append(some, some)
+    short.append(2 * some, 2 * some)
+    assert torch.equal(short.key, some)
+
+
+def test_a_fixed_cache_keeps_its_memory():
+    some = torch.randn(3, 2, 1, 4)
+    cache = FixedKVCache.empty(LIKE, 6)
+    later = cache.append(some, some).reorder(torch.tensor([1, 0, 2])).append(some, some)
+    assert later.key.data_ptr() == cache.key.data_ptr()
+    assert later.value.data_ptr() == cache.value.data_ptr()

@@ -1,0 +1,138 @@
+import re
+from dataclasses import fields
+
+import pytest
+
+from regard.config import Config, ModelConfig, config_from_table, read_config
+from regard.errors import ConfigError
+
+
+def refuses(sentence):
+    return pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$")
+
+
+def test_the_settings_are_these():
+    """Adding one is a decision; there are to be at most 60 in all."""
+    assert [f.name for f in fields(Config)] == ["model"]
+    assert [f.name for f in fields(ModelConfig)] == [
+        "kind",
+        "d_model",
+        "n_layers",
+        "n_heads",
+        "d_ff",
+        "decoder_layers",
+        "decoder_heads",
+        "decoder_d_ff",
+        "norm",
+        "activation",
+        "score",
+        "positions",
+        "max_len",
+        "share",
+        "scale_embeddings",
+        "output_bias",
+        "dropout",
+        "attention_dropout",
+        "activation_dropout",
+    ]
+
+
+def test_defaults_are_the_papers_base_model():
+    model = ModelConfig()
+    assert (model.d_model, model.n_layers, model.n_heads, model.d_ff) == (512, 6, 8, 2048)
+    assert (model.decoder_layers, model.decoder_heads, model.decoder_d_ff) == (6, 8, 2048)
+    assert (model.norm, model.activation, model.dropout) == ("post", "relu", 0.1)
+
+
+def test_one_value_serves_both_sides_unless_the_decoder_has_its_own():
+    model = ModelConfig(n_layers=12, decoder_layers=2, n_heads=4)
+    assert (model.decoder_layers, model.decoder_heads) == (2, 4)
+
+
+def test_overrides_are_laid_over_the_file_before_anything_is_checked(tmp_path):
+    """Checked one by one, 390 against the default of 8 heads and 6 against 512 would clash."""
+    path = tmp_path / "small.toml"
+    path.write_text("[model]\nd_model = 390\nnorm = 'pre'\n")
+    config = read_config(path, ["model.n_heads=6", "model.score=gaussian", "model.dropout=0"])
+    assert (config.model.d_model, config.model.n_heads) == (390, 6)
+    assert (config.model.norm, config.model.score, config.model.dropout) == ("pre", "gaussian", 0)
+
+
+def test_a_config_comes_back_from_its_table():
+    config = read_config(overrides=["model.n_layers=3", "model.positions=rotary"])
+    assert config_from_table(config.as_table()) == config
+
+
+def test_all_unknown_names_are_said_at_once_with_the_nearest():
+    with refuses(
+        "unknown setting modle; did you mean model?; "
+        "unknown setting model.n_head; did you mean model.n_heads?; "
+        "unknown setting model.xyzzy"
+    ):
+        config_from_table({"modle": {}, "model": {"n_head": 8, "xyzzy": 1}})
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("model.norm=sandwich", 'model.norm = "sandwich" is not one of post, pre'),
+        ("model.d_model=big", 'model.d_model = "big" must be a whole number'),
+        ("model.d_model=true", "model.d_model = true must be a whole number"),
+        ("model.d_model=1.5", "model.d_model = 1.5 must be a whole number"),
+        ("model.dropout=yes", 'model.dropout = "yes" must be a number'),
+        ("model.output_bias=1", "model.output_bias = 1 must be true or false"),
+        ("model.n_layers=-2", "model.n_layers = -2 must be at least 1; "
+         "model.decoder_layers = -2 must be at least 1"),
+        ("model.dropout=1", "model.dropout = 1 is no probability below 1"),
+        ("model.attention_dropout=-1", "model.attention_dropout = -1 is no probability below 1"),
+        ("model.decoder_heads=7",
+         "model.d_model = 512 is not a multiple of model.decoder_heads = 7"),
+        ("n_heads=8", 'override "n_heads=8" is not of the form section.name=value, '
+         "such as model.n_layers=3"),
+        ("model.n_heads", 'override "model.n_heads" is not of the form section.name=value, '
+         "such as model.n_layers=3"),
+    ],
+)  # fmt: skip
+def test_a_bad_setting_is_named_with_its_value(override, sentence):
+    with refuses(sentence):
+        read_config(overrides=[override])
+
+
+def test_rotary_positions_need_heads_of_even_width():
+    with refuses(
+        'model.positions = "rotary" turns pairs, but model.d_model = 24 over model.n_heads = 8 '
+        'gives heads of odd width; model.positions = "rotary" turns pairs, but '
+        "model.d_model = 24 over model.decoder_heads = 8 gives heads of odd width"
+    ):
+        ModelConfig(d_model=24, positions="rotary")
+
+
+def test_an_odd_width_is_refused_where_pairs_are_needed():
+    with refuses(
+        "model.d_model = 25 is odd; sines and cosines, and the two directions of a recurrent "
+        "encoder, come in pairs"
+    ):
+        ModelConfig(d_model=25, n_heads=5)
+    assert ModelConfig(d_model=25, n_heads=5, positions="learned").d_model == 25
+
+
+def test_a_setting_without_meaning_is_refused():
+    with refuses('model.score = "gaussian" has no meaning for model.kind = "recurrent"'):
+        ModelConfig(kind="recurrent", score="gaussian")
+
+
+def test_a_section_must_be_a_section():
+    with refuses("model = 3 must be a section of settings, [model]"):
+        config_from_table({"model": 3})
+
+
+def test_a_missing_or_broken_file_is_named(tmp_path):
+    path = tmp_path / "recipe.toml"
+    with refuses(f"there is no file {path}"):
+        read_config(path)
+    path.write_text("[model\n")
+    with pytest.raises(ConfigError, match=f"^{re.escape(str(path))} is no valid TOML: .*line 1"):
+        read_config(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="is no valid TOML"):
+        read_config(path)
