@@ -98,6 +98,12 @@ def test_a_bad_setting_is_named_with_its_value(override, sentence):
         read_config(overrides=[override])
 
 
+def test_a_bad_setting_is_named_in_chinese_too():
+    with pytest.raises(ConfigError) as caught:
+        read_config(overrides=["model.d_model=big"])
+    assert caught.value.in_language("zh") == 'model.d_model = "big"应为整数'
+
+
 def test_rotary_positions_need_heads_of_even_width():
     with refuses(
         'model.positions = "rotary" turns pairs, but model.d_model = 24 over model.n_heads = 8 '

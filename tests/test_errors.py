@@ -8,7 +8,7 @@ import pytest
 
 import regard
 from regard import errors
-from regard.errors import ConfigError, DataError, ModelError, RegardError, ResourceError
+from regard.errors import ConfigError, DataError, ModelError, RegardError, ResourceError, Word
 
 SOURCE = Path(regard.__file__).parent
 KINDS = {"ConfigError", "DataError", "ModelError", "ResourceError"}
@@ -24,6 +24,10 @@ def sentences():
 
 
 def chinese():
+    return toml()["sentences"]
+
+
+def toml():
     return tomllib.loads((SOURCE / "errors.zh.toml").read_text(encoding="utf-8"))
 
 
@@ -66,6 +70,24 @@ def test_several_faults_are_said_at_once_in_either_language():
     error = ConfigError("{faults}", faults=faults)
     assert str(error) == "unknown setting a; unknown setting b"
     assert error.in_language("zh") == "没有a这项设置；没有b这项设置"
+
+
+def test_words_of_regards_own_are_translated_and_other_values_are_not():
+    sentence = "{side} has {n_rows} sentences but {n_lens} lengths"
+    own = DataError(sentence, side=Word("source"), n_rows=2, n_lens=1)
+    assert str(own) == "source has 2 sentences but 1 lengths"
+    assert own.in_language("zh") == "源端有2个句子，却有1个长度"
+    others = DataError(sentence, side="source", n_rows=(), n_lens=1)
+    assert others.in_language("zh") == "source有()个句子，却有1个长度"
+
+
+def test_every_word_of_regards_own_has_its_chinese_and_no_chinese_is_left_over():
+    words = {"source", "target"}  # the sides, which the checks are given by their callers
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Word":
+                words |= {n.value for n in ast.walk(node.args[0]) if isinstance(n, ast.Constant)}
+    assert words == set(toml()["words"])
 
 
 def test_an_error_crosses_process_borders():

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from regard.attention.scores import ScoreName
-from regard.errors import ConfigError
+from regard.errors import ConfigError, Word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +116,7 @@ class ModelConfig:
                 )
 
 
+# Choices, not sizes: a recipe may say d_ff or n_heads and still serve both kinds.
 _TRANSFORMER_ONLY = (
     "norm",
     "activation",
@@ -225,7 +226,12 @@ def _type_fault(name: str, kind: Any, value: Any) -> ConfigError | None:
     )
 
 
-_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+_KINDS = {
+    int: Word("a whole number"),
+    float: Word("a number"),
+    bool: Word("true or false"),
+    str: Word("text"),
+}
 
 
 def _shown(value: Any) -> str:

@@ -10,6 +10,10 @@ from functools import cache, partial
 from importlib import resources
 
 
+class Word(str):
+    """A word of regard's own among the values of a sentence, so it has its Chinese too."""
+
+
 class RegardError(Exception):
     """An error whose sentence is for the person at the keyboard."""
 
@@ -21,17 +25,9 @@ class RegardError(Exception):
         super().__init__(self.in_language("en"))
 
     def in_language(self, language: str) -> str:
-        """The sentence in "zh" or "en"; a value that is several errors is all their sentences."""
-        sentences = _chinese_sentences() if language == "zh" else {}
-        values = {
-            name: ("；" if language == "zh" else "; ").join(
-                error.in_language(language) for error in value
-            )
-            if isinstance(value, tuple) and all(isinstance(error, RegardError) for error in value)
-            else value
-            for name, value in self.values.items()
-        }
-        return sentences.get(self.sentence, self.sentence).format_map(values)
+        """The sentence in "zh" or "en"."""
+        sentence = _chinese()["sentences"][self.sentence] if language == "zh" else self.sentence
+        return sentence.format_map({k: _said(v, language) for k, v in self.values.items()})
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions cross process borders by their positional arguments; ours have names.
@@ -62,8 +58,20 @@ class ResourceError(RegardError, RuntimeError):
     exit_code = 5
 
 
+def _said(value: object, language: str) -> object:
+    """A value as it stands in the sentence; several errors are all their sentences."""
+    match value:
+        case Word() if language == "zh":
+            return _chinese()["words"][value]
+        case (RegardError(), *_):
+            between = "；" if language == "zh" else "; "
+            errors = (error for error in value if isinstance(error, RegardError))
+            return between.join(error.in_language(language) for error in errors)
+        case _:
+            return value
+
+
 @cache
-def _chinese_sentences() -> dict[str, str]:
+def _chinese() -> dict[str, dict[str, str]]:
     text = resources.files("regard").joinpath("errors.zh.toml").read_text(encoding="utf-8")
-    sentences: dict[str, str] = tomllib.loads(text)
-    return sentences
+    return tomllib.loads(text)

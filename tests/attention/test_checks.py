@@ -26,6 +26,7 @@ from regard.attention import (
     sinusoidal_positions,
     valid_lens_mask,
 )
+from regard.attention.checks import check_layout, check_pairs
 from regard.attention.fused import gaussian_as_dot
 from regard.attention.masks import memory_mask
 from regard.attention.scores import make_score
@@ -85,7 +86,7 @@ def test_a_mask_of_floats(attention):
     with refuses(
         ModelError,
         "mask is torch.float32 but must be torch.bool, True where a query may attend; "
-        "for a 0/1 mask write mask.bool()",
+        "make it of zeros and ones with mask.bool(), of lengths with valid_lens_mask",
     ):
         attention(torch.ones(2, 3))
 
@@ -161,12 +162,10 @@ def test_a_text_beyond_the_last_position(positions):
     assert positions(4, 10)(torch.arange(0)).shape == (0, 4)
 
 
-def test_rotary_positions_beyond_the_last_or_not_given():
+def test_rotary_positions_beyond_the_last():
     rotary = RotaryPositions(4, 10)
     with pytest.raises(ModelError, match=r"^the text has 11 tokens but"):
         rotary(torch.randn(11, 4), torch.arange(11))
-    with refuses(ModelError, "rotary positions need to know the positions of the tokens"):
-        SelfAttention(8, 2, rotary=rotary)(torch.randn(1, 3, 8))
 
 
 def test_a_fixed_cache_that_is_full():
@@ -203,3 +202,56 @@ def test_one_side_packed_and_the_other_padded():
         memory_mask(padded, packed, 2)
     with refuses(ModelError, "source is padded but target is packed; pack both or pad both"):
         memory_mask(packed, None, 2)
+
+
+@pytest.mark.parametrize(
+    ("ids", "layout", "sentence"),
+    [
+        (torch.ones(2, 3), Padded(torch.tensor([3])), "has 2 sentences but 1 lengths"),
+        (
+            torch.ones(2, 3),
+            Padded(torch.tensor([3, 4])),
+            "has a sentence of length 4 in rows of 3 tokens",
+        ),
+        (
+            torch.ones(1, 3),
+            Packed(torch.tensor([0, 3]), 3),
+            "is packed, so its ids are one row, but they have shape (1, 3)",
+        ),
+        (
+            torch.ones(4),
+            Packed(torch.tensor([0, 3]), 3),
+            "has offsets from 0 to 3 for 4 tokens; they must rise from 0 to the number of tokens",
+        ),
+        (
+            torch.ones(4),
+            Packed(torch.tensor([1, 4]), 3),
+            "has offsets from 1 to 4 for 4 tokens; they must rise from 0 to the number of tokens",
+        ),
+        (
+            torch.ones(4),
+            Packed(torch.tensor([0, 3, 2, 4]), 3),
+            "has offsets from 0 to 4 for 4 tokens; they must rise from 0 to the number of tokens",
+        ),
+        (
+            torch.ones(4),
+            Packed(torch.tensor([0, 4]), 3),
+            "has a sentence of length 4 but says that none exceeds 3",
+        ),
+    ],
+)
+def test_a_layout_that_does_not_fit_its_ids(ids, layout, sentence):
+    with refuses(DataError, f"source {sentence}"):
+        check_layout(ids, layout, "source")
+
+
+def test_a_layout_that_fits_passes():
+    check_layout(torch.ones(2, 3), Padded(torch.tensor([0, 3])), "source")
+    check_layout(torch.ones(2, 3), None, "source")
+    check_layout(torch.ones(4), Packed(torch.tensor([0, 3, 3, 4]), 3), "source")
+
+
+def test_a_target_without_a_source():
+    with refuses(DataError, "there are 2 source sentences but 1 target sentences"):
+        check_pairs(2, 1)
+    check_pairs(2, 2)

@@ -156,3 +156,12 @@ def test_bias_can_be_left_out():
     assert names == {"qkv.weight", "out.weight"}
     names = {name for name, _ in CrossAttention(8, 2, bias=False).named_parameters()}
     assert names == {"query.weight", "key_value.weight", "out.weight"}
+
+
+def test_rotary_positions_are_counted_where_they_are_not_given():
+    attention = SelfAttention(8, 2, rotary=RotaryPositions(4, 10))
+    x = torch.randn(2, 5, 8)
+    torch.testing.assert_close(attention(x).output, attention(x, None, torch.arange(5)).output)
+    packed = Packed.of([2, 3], n_tokens=5, n_slots=2, max_len=3)
+    output = attention(x[0], Blocks(packed, packed)).output
+    torch.testing.assert_close(output[2:], attention(x[:1, 2:]).output[0])

@@ -201,6 +201,32 @@ def test_ids_that_are_no_words_are_refused(name):
         model(fine, fine - 1)
 
 
+@pytest.mark.plain
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_step_and_layouts_are_checked_too(name):
+    model, ids = network(name), torch.zeros(2, 3, dtype=torch.int64)
+    with pytest.raises(DataError, match=r"^target id 30 is outside the vocabulary"):
+        model.step(ids[:, 0] + 30, model.start(model.encode(ids)))
+    with pytest.raises(DataError, match=r"^source has 2 sentences but 1 lengths$"):
+        model(ids, ids, Padded(torch.tensor([3])))
+    with pytest.raises(DataError, match=r"^target has a sentence of length 4 in rows of 3 tokens"):
+        model(ids, ids, None, Padded(torch.tensor([3, 4])))
+    with pytest.raises(DataError, match=r"^there are 2 source sentences but 1 target sentences$"):
+        model(ids, ids[:1])
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_packed_rows_are_explained_as_padded_ones(name):
+    model, rows = network(name), sentences([3, 5])
+    ids, layout = padded(rows, 5)
+    one_row, packed_layout = torch.cat(rows), Packed.of([3, 5], n_tokens=8, n_slots=2, max_len=5)
+    mine = model.explain(one_row, one_row, packed_layout, packed_layout)
+    right = model.explain(ids, ids, layout, layout)
+    torch.testing.assert_close(mine.cross[:, 0, :, :3], right.cross[:, 0, :, :3])
+    torch.testing.assert_close(mine.cross[:, 1], right.cross[:, 1])
+    torch.testing.assert_close(mine.logits[1], right.logits[1])
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_dropout_acts_in_training_and_not_in_use(name):
     model = network(name, dropout=0.5)

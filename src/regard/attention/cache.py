@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from regard.attention.checks import may_look_at
 from regard.errors import ModelError
 
 
@@ -115,10 +116,7 @@ class FixedKVCache:
         return self
 
     def _check_room(self, places: Int[Tensor, "Q"]) -> None:
-        # A compiled step cannot stop to look, nor a GPU without waiting: there the copy fails.
-        if torch.compiler.is_compiling() or places.is_cuda:
-            return
-        if int(places[-1]) >= self.key.shape[-2]:
+        if may_look_at(places) and int(places[-1]) >= self.key.shape[-2]:
             raise ModelError(
                 "the cache holds {room} tokens and token {place} was to follow; "
                 "start with a larger max_len",

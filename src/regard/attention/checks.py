@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from regard.errors import ModelError
+from regard.attention.layout import Layout, Packed
+from regard.errors import DataError, ModelError, Word
 
 
 def check_same_width(query: Tensor, key: Tensor) -> None:
@@ -32,7 +33,7 @@ def check_mask(mask: Tensor, n_queries: int, n_keys: int) -> None:
     if mask.dtype != torch.bool:
         raise ModelError(
             "mask is {dtype} but must be torch.bool, True where a query may attend; "
-            "for a 0/1 mask write mask.bool()",
+            "make it of zeros and ones with mask.bool(), of lengths with valid_lens_mask",
             dtype=mask.dtype,
         )
     if mask.shape[-1] != n_keys:
@@ -63,16 +64,79 @@ def check_width(x: Tensor, linear: nn.Linear, name: str) -> None:
         )
 
 
+def check_layout(ids: Tensor, layout: Layout | None, side: str) -> None:
+    """A layout speaks of the rows it came with."""
+    if layout is None:
+        return
+    if isinstance(layout, Packed):
+        _check_packed(ids, layout, side)
+        return
+    n_rows, width = ids.shape
+    if len(layout.lens) != n_rows:
+        raise DataError(
+            "{side} has {n_rows} sentences but {n_lens} lengths",
+            side=Word(side),
+            n_rows=n_rows,
+            n_lens=len(layout.lens),
+        )
+    if may_look_at(layout.lens) and (longest := int(layout.lens.max())) > width:
+        raise DataError(
+            "{side} has a sentence of length {longest} in rows of {width} tokens",
+            side=Word(side),
+            longest=longest,
+            width=width,
+        )
+
+
+def _check_packed(ids: Tensor, layout: Packed, side: str) -> None:
+    if ids.ndim != 1:
+        raise DataError(
+            "{side} is packed, so its ids are one row, but they have shape {shape}",
+            side=Word(side),
+            shape=tuple(ids.shape),
+        )
+    if not may_look_at(layout.offsets):
+        return
+    first, last = int(layout.offsets[0]), int(layout.offsets[-1])
+    if first != 0 or last != len(ids) or int(layout.lens.min()) < 0:
+        raise DataError(
+            "{side} has offsets from {first} to {last} for {n_tokens} tokens; "
+            "they must rise from 0 to the number of tokens",
+            side=Word(side),
+            first=first,
+            last=last,
+            n_tokens=len(ids),
+        )
+    if (longest := int(layout.lens.max())) > layout.max_len:
+        raise DataError(
+            "{side} has a sentence of length {longest} but says that none exceeds {max_len}",
+            side=Word(side),
+            longest=longest,
+            max_len=layout.max_len,
+        )
+
+
+def check_pairs(n_sources: int, n_targets: int) -> None:
+    """Every target has its source."""
+    if n_sources != n_targets:
+        raise DataError(
+            "there are {sources} source sentences but {targets} target sentences",
+            sources=n_sources,
+            targets=n_targets,
+        )
+
+
 def check_max_len(positions: Tensor, max_len: int) -> None:
     """A table of positions has a last row."""
-    # A compiled step cannot stop to look, nor a GPU without waiting; the lookup itself fails there.
-    if torch.compiler.is_compiling() or positions.is_cuda or not positions.numel():
-        return
-    longest = int(positions.max()) + 1
-    if longest > max_len:
+    if may_look_at(positions) and (longest := int(positions.max()) + 1) > max_len:
         raise ModelError(
             "the text has {longest} tokens but the model's positions end at {max_len}; "
             "split it, or build the model with a larger max_len",
             longest=longest,
             max_len=max_len,
         )
+
+
+def may_look_at(x: Tensor) -> bool:
+    """Whether a check of values is free: a compiled pass cannot stop to look, nor a GPU unasked."""
+    return x.numel() > 0 and not x.is_cuda and not torch.compiler.is_compiling()

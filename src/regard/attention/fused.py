@@ -53,7 +53,7 @@ def gaussian_attention(
     query: Float[Tensor, "... Q E"],
     key: Float[Tensor, "... K E"],
     value: Float[Tensor, "... K U"],
-    w: Float[Tensor, "*#H"],
+    w: Float[Tensor, "*#H"] | float,
     mask: Mask | None = None,
     *,
     dropout: float = 0.0,
@@ -75,6 +75,7 @@ def additive_attention(
     dropout: float = 0.0,
 ) -> Float[Tensor, "... Q U"]:
     """`attend` with `additive_scores`; packed rows are scored sentence by sentence."""
+    v = v.to(query.dtype)  # a master weight may be wider than what flows past it
 
     def padded(query: Tensor, key: Tensor, value: Tensor, mask: Mask | None) -> Tensor:
         mask = dense(mask, query.shape[-2], key.shape[-2], query.device)
@@ -87,7 +88,9 @@ def additive_attention(
 
 
 def gaussian_as_dot(
-    query: Float[Tensor, "... Q E"], key: Float[Tensor, "... K E"], w: Float[Tensor, "*#H"]
+    query: Float[Tensor, "... Q E"],
+    key: Float[Tensor, "... K E"],
+    w: Float[Tensor, "*#H"] | float,
 ) -> tuple[Float[Tensor, "... Q _"], Float[Tensor, "... K _"]]:
     """Longer vectors whose dot product is `gaussian_scores` up to one number for each query.
 
@@ -96,8 +99,8 @@ def gaussian_as_dot(
     """
     check_same_width(query, key)
     dtype = query.dtype
-    query = (w[..., None, None] * query).to(dtype)
-    key = (w[..., None, None] * key).to(dtype)
+    w_QE = w[..., None, None] if isinstance(w, Tensor) else w
+    query, key = (w_QE * query).to(dtype), (w_QE * key).to(dtype)
     exact = torch.promote_types(dtype, torch.float32)
     half_square = -0.5 * key.to(exact).square().sum(-1, keepdim=True)
     coarse = half_square.to(dtype)
@@ -117,6 +120,8 @@ def _dot_product(
 
     def padded(query: Tensor, key: Tensor, value: Tensor, mask: Mask | None) -> Tensor:
         mask = dense(mask, query.shape[-2], key.shape[-2], query.device)
+        if mask is not None and query.is_cuda:
+            return _with_seeing_queries(query, key, value, mask, scale, dropout)
         return F.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, dropout_p=dropout, scale=scale
         )
@@ -133,6 +138,17 @@ def _dot_product(
         case Tensor():
             check_mask(mask, n_queries=query.shape[-2], n_keys=key.shape[-2])
     return padded(query, key, value, mask)
+
+
+def _with_seeing_queries(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float, dropout: float
+) -> Tensor:
+    """CUDA answers NaN to a query with no keys: let it see them all, then take nothing of it."""
+    sees = mask.any(dim=-1, keepdim=True)
+    output = F.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask | ~sees, dropout_p=dropout, scale=scale
+    )
+    return output.masked_fill(~sees, 0.0)
 
 
 def _variable_length(

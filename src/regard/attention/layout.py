@@ -66,8 +66,11 @@ class Packed:
 
     def sentences(self, n_tokens: int) -> Int[Tensor, "P"]:
         """For each token of the row, which sentence it belongs to."""
-        tokens = torch.arange(n_tokens, device=self.offsets.device)
-        return torch.searchsorted(self.offsets[1:].contiguous(), tokens, right=True)
+        # As many as have ended by then. (Not searchsorted: compiled for a GPU, torch 2.11 gets it
+        # wrong; experiments/LOG.md.)
+        ends = self.offsets[1:].long()
+        ended = torch.zeros(n_tokens + 1, dtype=torch.int64, device=ends.device)
+        return ended.scatter_add(0, ends, torch.ones_like(ends)).cumsum(0)[:n_tokens]
 
     def positions(self, n_tokens: int) -> Int[Tensor, "P"]:
         """For each token of the row, its place in its own sentence."""
@@ -95,6 +98,15 @@ class Packed:
 
 
 Layout = Padded | Packed
+
+
+def as_rows(
+    ids: Int[Tensor, "*B T"], layout: Layout | None
+) -> tuple[Int[Tensor, "_ _"], Padded | None]:
+    """Ids in padded rows, however they came."""
+    if isinstance(layout, Packed):
+        return layout.unpack(ids[:, None])[..., 0], Padded(layout.lens)
+    return ids, layout
 
 
 def positions_of(layout: Layout | None, n_tokens: int, device: torch.device) -> Int[Tensor, "T"]:

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from regard.attention.layout import Layout, Packed, Padded
-from regard.errors import ModelError
+from regard.errors import ModelError, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ def memory_mask(tgt: Layout | None, src: Layout | None, n_keys: int) -> Mask | N
     if isinstance(src, Packed) != isinstance(tgt, Packed):
         raise ModelError(
             "source is {src} but target is {tgt}; pack both or pad both",
-            src="packed" if isinstance(src, Packed) else "padded",
-            tgt="packed" if isinstance(tgt, Packed) else "padded",
+            src=Word("packed" if isinstance(src, Packed) else "padded"),
+            tgt=Word("packed" if isinstance(tgt, Packed) else "padded"),
         )
     if isinstance(src, Packed) and isinstance(tgt, Packed):
         return Blocks(tgt, src)

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from regard.attention.cache import Cache
 from regard.attention.checks import check_width
 from regard.attention.functional import Attended, attend
-from regard.attention.masks import Mask, dense
+from regard.attention.layout import positions_of
+from regard.attention.masks import Blocks, Mask, dense
 from regard.attention.positions import RotaryPositions
 from regard.attention.scores import ScoreName, make_score
-from regard.errors import ConfigError, ModelError
+from regard.errors import ConfigError
 
 KeyValue = tuple[Float[Tensor, "*B H K E"], Float[Tensor, "*B H K E"]]
 
@@ -47,7 +48,15 @@ class SelfAttention(nn.Module):
         *,
         wants_weights: bool = False,
     ) -> Attended:
-        """Every token, averaged with those it may attend to."""
+        """Every token, averaged with those it may attend to.
+
+        A mask of two axes is (queries, keys) for every sentence; one row for each sentence is
+        (batch, 1, keys). `positions` are needed only by rotary positions, and only for speed:
+        without them they are counted here.
+        """
+        if self.rotary is not None and positions is None:
+            layout = mask.query if isinstance(mask, Blocks) else None
+            positions = positions_of(layout, x.shape[-2], x.device)
         query, key, value = self._project(x, positions)
         attended = self.heads(query, key, value, mask, wants_weights)
         return Attended(self.out(self.heads.join(attended.output)), attended.weights)
@@ -66,8 +75,6 @@ class SelfAttention(nn.Module):
         check_width(x, self.qkv, "x")
         query, key, value = (self.heads.split(y) for y in self.qkv(x).chunk(3, dim=-1))
         if self.rotary is not None:
-            if positions is None:
-                raise ModelError("rotary positions need to know the positions of the tokens")
             query, key = self.rotary(query, positions), self.rotary(key, positions)
         return query, key, value
 

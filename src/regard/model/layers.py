@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention.positions import LearnedPositions, NoPositions, SinusoidalPositions
-from regard.errors import ConfigError, DataError
+from regard.errors import ConfigError, DataError, Word
 
 NormName = Literal["pre", "post"]
 ActivationName = Literal["relu", "swish"]
@@ -135,7 +135,7 @@ class Embedding(nn.Module):
         if lowest < 0 or highest >= n_words:
             raise DataError(
                 "{side} id {id} is outside the vocabulary, whose {n_words} ids are 0 to {last}",
-                side=side,
+                side=Word(side),
                 id=lowest if lowest < 0 else highest,
                 n_words=n_words,
                 last=n_words - 1,

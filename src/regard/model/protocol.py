@@ -66,4 +66,4 @@ class Translating(Protocol):
         src: Layout | None = None,
         tgt: Layout | None = None,
     ) -> Explained:
-        """`forward` with every weight of every attention."""
+        """`forward` with every weight of every attention; packed rows come back padded."""

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.attention.additive import AdditiveAttention
-from regard.attention.layout import Layout, Packed, Padded, positions_of
+from regard.attention.checks import check_layout, check_pairs
+from regard.attention.layout import Layout, Packed, Padded, as_rows, positions_of
 from regard.attention.masks import padding_mask
 from regard.model.layers import Embedding
 from regard.model.protocol import Explained, Memory
@@ -89,7 +90,8 @@ class Recurrent(nn.Module):
     def encode(self, src_ids: Int[Tensor, "*B S"], src: Layout | None = None) -> Memory:
         """The source, read once from both ends; packed rows are unpacked at the door."""
         self.source.check(src_ids, "source")
-        ids, layout = _as_rows(src_ids, src)
+        check_layout(src_ids, src, "source")
+        ids, layout = as_rows(src_ids, src)
         x = self.source(ids, positions_of(layout, ids.shape[-1], ids.device))
         return Memory(self._read(x, layout), layout)
 
@@ -114,6 +116,8 @@ class Recurrent(nn.Module):
         self, token: Int[Tensor, "N"], state: RecurrentState
     ) -> tuple[Float[Tensor, "N V"], RecurrentState]:
         """Logits of the word after `token`, which is now written."""
+        if not token.is_cuda:  # there a search writes its own words, and looking would make it wait
+            self.target.check(token, "target")
         words = self.target(token[:, None], positions_of(None, 1, token.device))
         hidden, _, state = self._advance(words, state)
         return self.output(hidden[:, 0]), state
@@ -146,7 +150,9 @@ class Recurrent(nn.Module):
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T S"]]:
         """Place by place, since each state asks the source before the next can be made."""
         self.target.check(tgt_ids, "target")
-        ids, layout = _as_rows(tgt_ids, tgt)
+        check_layout(tgt_ids, tgt, "target")
+        ids, layout = as_rows(tgt_ids, tgt)
+        check_pairs(len(memory.output), len(ids))
         words = self.target(ids, positions_of(layout, ids.shape[-1], ids.device))
         state, hidden, weights = self.start(memory), [], []
         for word in words.split(1, dim=1):
@@ -165,9 +171,3 @@ class Recurrent(nn.Module):
         read = torch.cat([written, context.output, word], dim=-1)
         after = RecurrentState(hidden, state.key, state.value, state.mask)
         return self.dropout(torch.tanh(self.readout(read))), context.weights, after
-
-
-def _as_rows(ids: Tensor, layout: Layout | None) -> tuple[Int[Tensor, "B T"], Padded | None]:
-    if isinstance(layout, Packed):
-        return layout.unpack(ids[:, None])[..., 0], Padded(layout.lens)
-    return ids, layout

@@ -7,7 +7,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.attention.cache import Cache, FixedKVCache, KVCache
-from regard.attention.layout import Layout, Packed, Padded, positions_of
+from regard.attention.checks import check_layout, check_pairs
+from regard.attention.layout import Layout, Packed, Padded, as_rows, positions_of
 from regard.attention.masks import decoder_mask, encoder_mask, memory_mask, padding_mask
 from regard.attention.multihead import KeyValue
 from regard.model.decoder import Decoded, Decoder
@@ -92,6 +93,8 @@ class Transformer(nn.Module):
         self, token: Int[Tensor, "N"], state: TransformerState
     ) -> tuple[Float[Tensor, "N V"], TransformerState]:
         """Logits of the word after `token`, which is now written."""
+        if not token.is_cuda:  # there a search writes its own words, and looking would make it wait
+            self.target.check(token, "target")
         positions = state.caches[0].positions(1)
         x = self.target(token[:, None], positions)
         x, caches = self.decoder.step(x, state.caches, state.memory, state.memory_mask)
@@ -104,7 +107,8 @@ class Transformer(nn.Module):
         src: Layout | None = None,
         tgt: Layout | None = None,
     ) -> Explained:
-        """`forward` with every weight of every attention."""
+        """`forward` with every weight of every attention; packed rows come back padded."""
+        (src_ids, src), (tgt_ids, tgt) = as_rows(src_ids, src), as_rows(tgt_ids, tgt)
         encoded = self._encode(src_ids, src, wants_weights=True)
         decoded = self._decode(tgt_ids, Memory(encoded.output, src), tgt, wants_weights=True)
         return Explained(
@@ -118,6 +122,7 @@ class Transformer(nn.Module):
         self, src_ids: Tensor, src: Layout | None, *, wants_weights: bool = False
     ) -> Encoded:
         self.source.check(src_ids, "source")
+        check_layout(src_ids, src, "source")
         n = src_ids.shape[-1]
         positions = positions_of(src, n, src_ids.device)
         x = self.source(src_ids, positions)
@@ -127,6 +132,8 @@ class Transformer(nn.Module):
         self, tgt_ids: Tensor, memory: Memory, tgt: Layout | None, *, wants_weights: bool = False
     ) -> Decoded:
         self.target.check(tgt_ids, "target")
+        check_layout(tgt_ids, tgt, "target")
+        check_pairs(_n_sentences(memory.output, memory.layout), _n_sentences(tgt_ids, tgt))
         positions = positions_of(tgt, tgt_ids.shape[-1], tgt_ids.device)
         return self.decoder(
             self.target(tgt_ids, positions),
@@ -136,3 +143,7 @@ class Transformer(nn.Module):
             positions,
             wants_weights=wants_weights,
         )
+
+
+def _n_sentences(x: Tensor, layout: Layout | None) -> int:
+    return len(layout.lens) if isinstance(layout, Packed) else len(x)

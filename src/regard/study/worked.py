@@ -1,4 +1,4 @@
-"""The worked example of note 004: three tokens, small integers, every number on the way."""
+"""Note 004's example of three tokens, worked: small integers of our own, every number shown."""
 
 from dataclasses import dataclass
 
