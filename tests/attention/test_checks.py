@@ -158,6 +158,8 @@ def test_a_text_beyond_the_last_position(positions):
         "split it, or build the model with a larger max_len",
     ):
         positions(4, 10)(torch.arange(11))
+    with pytest.raises(ModelError, match=r"^the text has 11 tokens but"):
+        positions(4, 10)(torch.tensor([10]))
     assert positions(4, 10)(torch.arange(10)).shape == (10, 4)
     assert positions(4, 10)(torch.arange(0)).shape == (0, 4)
 

@@ -140,3 +140,14 @@ def test_dropout_drops_weights_but_reports_them_whole():
     torch.testing.assert_close(attended.weights.sum(-1), torch.ones(50))
     assert not torch.allclose(attended.output, torch.ones(50, 1), atol=1e-3)
     assert attended.output.mean().item() == pytest.approx(1.0, abs=0.25)
+
+
+def test_the_width_of_a_gaussian_is_one_unless_said_otherwise():
+    query, key = torch.randn(2, 3), torch.randn(4, 3)
+    torch.testing.assert_close(gaussian_scores(query, key), gaussian_scores(query, key, 1.0))
+
+
+@pytest.mark.plain
+def test_a_mask_of_one_axis_serves_every_query():
+    scores, mask = torch.randn(3, 4), torch.tensor([True, False, True, True])
+    torch.testing.assert_close(masked_softmax(scores, mask), masked_softmax(scores, mask[None]))

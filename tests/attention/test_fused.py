@@ -151,3 +151,35 @@ def test_dropout_is_applied_in_the_fast_path():
     ):
         assert (dropped - 1).abs().max() > 0.01
         assert dropped.mean().item() == pytest.approx(1.0, abs=0.35)
+
+
+@pytest.mark.parametrize("attention", [dot_attention, scaled_dot_attention])
+def test_dropout_is_applied_in_packed_rows(attention):
+    packed = Packed.of([40, 24], n_tokens=64, n_slots=2, max_len=40)
+    query, key, value = torch.randn(2, 64, 16), torch.randn(2, 64, 16), torch.ones(2, 64, 16)
+    dropped = attention(query, key, value, Blocks(packed, packed), dropout=0.5)
+    assert (dropped - 1).abs().max() > 0.01
+    assert dropped.mean().item() == pytest.approx(1.0, abs=0.35)
+
+
+@pytest.mark.parametrize("d_value", [1, 3, 16, 17])
+@pytest.mark.parametrize("d_head", [2, 5, 8, 14])
+def test_gaussian_values_may_be_of_any_width(d_head, d_value):
+    query, key = torch.randn(1, 3, d_head).double(), torch.randn(1, 4, d_head).double()
+    value = torch.randn(1, 4, d_value).double()
+    truth = attend(query, key, value, lambda q, k: gaussian_scores(q, k, 0.5)).output
+    torch.testing.assert_close(gaussian_attention(query, key, value, 0.5), truth)
+    long_query, long_key = gaussian_as_dot(query, key, 0.5)
+    assert long_query.shape[-1] == long_key.shape[-1] == (d_head + 2 + 7) // 8 * 8
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_half_precision_goes_in_and_comes_out_whatever_the_parameters_are(name):
+    x = torch.randn(1, 2, 3, 8).bfloat16()
+    attentions = {
+        "scaled_dot": lambda: scaled_dot_attention(x, x, x),
+        "dot": lambda: dot_attention(x, x, x),
+        "gaussian": lambda: gaussian_attention(x, x, x, W),
+        "additive": lambda: additive_attention(x, x, x, V),
+    }
+    assert attentions[name]().dtype == torch.bfloat16

@@ -46,3 +46,8 @@ def test_positions_start_again_only_in_packed_rows():
     assert positions_of(packed, 5, device).tolist() == [0, 1, 0, 1, 2]
     assert positions_of(Padded(torch.tensor([2, 5])), 5, device).tolist() == [0, 1, 2, 3, 4]
     assert positions_of(None, 3, device).tolist() == [0, 1, 2]
+
+
+def test_sentences_of_one_token_unpack_to_one_column():
+    packed = Packed.of([1, 1], n_tokens=2, n_slots=2, max_len=4)
+    assert packed.unpack(torch.randn(2, 3)).shape == (2, 1, 3)

@@ -89,3 +89,11 @@ def test_each_layout_has_its_masks():
     assert memory_mask(None, Padded(lens), 2).tolist() == padding_mask(lens, 2).tolist()
     other = Packed(torch.tensor([0, 1, 3]), 2)
     assert memory_mask(other, packed, 3) == Blocks(other, packed)
+
+
+def test_causal_blocks_for_padded_rows_are_queries_by_keys():
+    query, key = Packed(torch.tensor([0, 2, 3]), 2), Packed(torch.tensor([0, 3, 5]), 3)
+    assert Blocks(query, key, causal=True).padded(2, 3).int().tolist() == [
+        [[1, 0, 0], [1, 1, 0]],
+        [[1, 0, 0], [1, 1, 0]],
+    ]

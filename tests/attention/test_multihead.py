@@ -165,3 +165,41 @@ def test_rotary_positions_are_counted_where_they_are_not_given():
     packed = Packed.of([2, 3], n_tokens=5, n_slots=2, max_len=3)
     output = attention(x[0], Blocks(packed, packed)).output
     torch.testing.assert_close(output[2:], attention(x[:1, 2:]).output[0])
+
+
+def test_rotary_positions_turn_queries_and_keys_and_leave_values():
+    rotary = RotaryPositions(4, 10)
+    attention = SelfAttention(8, 2, rotary=rotary)
+    x, places = torch.randn(1, 5, 8), torch.tensor([0, 2, 4, 6, 9])
+    query, key, value = attention.qkv(x).chunk(3, dim=-1)
+    heads = [
+        attend(rotary(q, places), rotary(k, places), v, scaled_dot_scores)
+        for q, k, v in zip(*(y.split(4, dim=-1) for y in (query, key, value)), strict=True)
+    ]
+    expected = attention.out(torch.cat([head.output for head in heads], dim=-1))
+    torch.testing.assert_close(attention(x, None, places).output, expected)
+    assert not torch.allclose(attention(x).output, expected, atol=1e-4)
+
+
+def test_weights_of_packed_rows_may_have_more_keys_than_queries():
+    attention = CrossAttention(8, 2)
+    query, key = (
+        Packed.of([1, 2], n_tokens=3, n_slots=2, max_len=3),
+        Packed.of([3, 2], n_tokens=5, n_slots=2, max_len=3),
+    )
+    x, memory, mask = torch.randn(3, 8), torch.randn(5, 8), Blocks(query, key)
+    weighed = attention(x, memory, mask, wants_weights=True)
+    assert weighed.weights.shape == (2, 3, 5)
+    torch.testing.assert_close(weighed.output, attention(x, memory, mask).output)
+
+
+def test_one_head_is_enough():
+    assert SelfAttention(8, 1)(torch.randn(1, 2, 8)).output.shape == (1, 2, 8)
+
+
+def test_weights_come_only_when_asked_for():
+    x, attention, cross = torch.randn(1, 2, 8), SelfAttention(8, 2), CrossAttention(8, 2)
+    assert attention(x).weights is None
+    assert attention.step(x, KVCache.empty(torch.empty(1, 2, 0, 4)))[0].weights is None
+    assert cross(x, x).weights is None
+    assert cross.recall(x, cross.remember(x)).weights is None

@@ -76,3 +76,10 @@ def test_only_learned_positions_are_trained_and_saved():
     assert not list(RotaryPositions(4, 10).state_dict())
     assert [name for name, _ in LearnedPositions(4, 10).named_parameters()] == ["table"]
     assert LearnedPositions(64, 500).table.std().item() == pytest.approx(1 / 8, rel=0.05)
+
+
+def test_rotary_positions_keep_the_precision_of_what_they_turn():
+    rotary = RotaryPositions(4, 10)
+    assert rotary.cos.dtype == rotary.sin.dtype == torch.float32
+    x = torch.randn(3, 4)
+    assert rotary(x.bfloat16(), torch.arange(3)).dtype == torch.bfloat16

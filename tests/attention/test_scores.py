@@ -39,3 +39,9 @@ def test_scores_start_with_a_spread_of_about_one(name):
 def test_each_head_learns_its_own_width_and_its_own_v():
     assert make_score("gaussian", n_heads=3, d_head=8).w.shape == (3,)
     assert make_score("additive", n_heads=3, d_head=8).v.shape == (3, 8)
+
+
+def test_gaussian_scores_start_with_unit_variance():
+    query, key = torch.randn(1, 500, 64), torch.randn(1, 500, 64)
+    scores = make_score("gaussian", n_heads=1, d_head=64)(query, key)
+    assert scores.std().item() == pytest.approx(1, rel=0.1)

@@ -3,6 +3,7 @@ import re
 import pytest
 import torch
 
+from regard.attention.positions import NoPositions
 from regard.config import ModelConfig
 from regard.errors import ConfigError
 from regard.model import Recurrent, Transformer, build_model
@@ -93,6 +94,16 @@ def test_the_kind_chooses_the_network():
     assert (recurrent.encoder.num_layers, recurrent.decoder.num_layers) == (2, 3)
     assert recurrent.encoder.dropout == recurrent.decoder.dropout == 0.2
     assert recurrent.dropout.p == 0.2
+
+
+def test_positions_can_be_left_out():
+    model = build_model(ModelConfig(**SMALL, positions="none"), 20, 20).eval()
+    assert isinstance(model.source.positions, NoPositions)
+    assert model.encoder.layers[0].attention.rotary is None
+    ids = torch.tensor([[1, 2, 3]])
+    torch.testing.assert_close(
+        model.encode(ids.flip(1)).output.flip(1), model.encode(ids).output, rtol=1e-4, atol=1e-5
+    )
 
 
 def test_layers_start_by_xavier_with_zero_biases():

@@ -68,3 +68,15 @@ def test_an_empty_sentence_is_read_without_harm():
     explained = model.explain(ids, ids, lens)
     assert explained.logits.isfinite().all()
     assert explained.cross[0, 0].abs().max() == 0.0
+
+
+def test_dropout_acts_on_what_is_read_and_on_what_is_written():
+    config = ModelConfig(kind="recurrent", d_model=64, n_layers=1, decoder_layers=2, dropout=0.5)
+    model = build_model(config, 12, 12)
+    assert model.decoder.dropout == 0.5
+    assert model.encoder.dropout == 0.0
+    ids = torch.randint(0, 12, (4, 6))
+    for layout in (None, Padded(torch.tensor([6, 6, 6, 6]))):
+        memory = model.encode(ids, layout)
+        assert 0.4 < (memory.output == 0).float().mean() < 0.6
+        assert 0.4 < (model.decode(ids, memory) == 0).float().mean() < 0.6

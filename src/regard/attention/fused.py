@@ -61,7 +61,9 @@ def gaussian_attention(
     """`attend` with `gaussian_scores`, as a dot product of longer vectors."""
     query, key = gaussian_as_dot(query, key, w)
     d_value = value.shape[-1]
-    value = F.pad(value, (0, key.shape[-1] - d_value))  # fused kernels want one width for all three
+    # fused kernels want one width for all three
+    width = max(key.shape[-1], d_value)
+    query, key, value = (F.pad(x, (0, width - x.shape[-1])) for x in (query, key, value))
     return _dot_product(query, key, value, mask, 1.0, dropout)[..., :d_value]
 
 
