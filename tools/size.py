@@ -26,6 +26,7 @@ MAY_IMPORT_LATE = (
     "src/regard/cli/",
     "src/regard/interchange/",
     "src/regard/data/formats.py",
+    "src/regard/data/streams.py",
     "src/regard/decode/translator.py",
 )
 

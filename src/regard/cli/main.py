@@ -15,6 +15,7 @@ from regard.cli.language import language
 from regard.errors import RegardError
 
 COMMANDS = {
+    "doctor": "What is wrong with a corpus: faults, overlap, lengths, advice.",
     "demo": "Self-attention of three tokens, worked through with every number.",
 }
 """Each command's line in the help; the command itself is `command` in the file of its name."""

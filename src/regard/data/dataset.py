@@ -1,0 +1,321 @@
+"""A corpus as ids on disk: built once, memory-mapped ever after, and known by its content.
+
+A dataset is a folder. Each side has its ids and its text end to end, and where each sentence ends;
+the text is kept because a sampled segmentation is made anew in every epoch. `dataset.json` is
+written last and holds the fingerprint of all that went in, so a half-built folder is no dataset and
+a changed corpus, tokenizer or setting is noticed.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.corpus import Pair
+from regard.errors import DataError
+from regard.text.tokenizer import Tokenizer, load_tokenizer
+
+FORMAT = 1
+CHUNK = 4096  # pairs that a worker is given at a time
+SIDES = ("src", "tgt")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One language: sentence i is `ids[ends[i] : ends[i + 1]]`, and likewise its text."""
+
+    ids: NDArray[np.integer]
+    ends: NDArray[np.int64]
+    text: NDArray[np.integer]
+    text_ends: NDArray[np.int64]
+
+    def __getitem__(self, i: int) -> NDArray[np.integer]:
+        return self.ids[self.ends[i] : self.ends[i + 1]]
+
+    @property
+    def lens(self) -> NDArray[np.int64]:
+        """The number of ids of each sentence, special ones not counted."""
+        return np.diff(self.ends)
+
+    def sentence(self, i: int) -> str:
+        """The text of a sentence, as it was read."""
+        return self.text[self.text_ends[i] : self.text_ends[i + 1]].tobytes().decode()
+
+
+@dataclass(frozen=True, slots=True)
+class PairDataset:
+    """Pairs of sentences as ids, where they came from, and what was left out on the way."""
+
+    src: Side
+    tgt: Side
+    lines: NDArray[np.int64]
+    target_langs: NDArray[np.uint8]
+    languages: tuple[str, ...]
+    dropped: Mapping[str, int]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def language(self, i: int) -> str:
+        """The target language of a pair."""
+        return self.languages[self.target_langs[i]]
+
+
+def fingerprint(
+    files: Iterable[Path], tokenizers: Iterable[Path], settings: Mapping[str, object]
+) -> str:
+    """What a dataset depends on, in 64 digits: every byte of its files, and how they were read."""
+    digest = hashlib.blake2b(digest_size=32)
+    digest.update(json.dumps([FORMAT, settings], sort_keys=True, default=str).encode())
+    paths = [*files, *(path for folder in tokenizers for path in sorted(folder.iterdir()))]
+    for path in paths:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "blake2b").digest())
+    return digest.hexdigest()
+
+
+def open_dataset(directory: Path, expected: str | None = None) -> PairDataset:
+    """The dataset in a folder; with `expected`, only if it was made of exactly that."""
+    try:
+        facts = json.loads((directory / "dataset.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise DataError("{directory} holds no dataset", directory=directory) from None
+    if expected is not None and facts["fingerprint"] != expected:
+        raise DataError(
+            "the dataset in {directory} was made from other files or settings; build it again",
+            directory=directory,
+        )
+    for name, size in facts["sizes"].items():
+        path = directory / name
+        if not path.exists() or path.stat().st_size != size:
+            raise DataError(
+                "{path} is not the file it was when the dataset was built; build it again",
+                path=path,
+            )
+    src, tgt = (_open_side(directory, side, facts["dtypes"][side]) for side in SIDES)
+    return PairDataset(
+        src,
+        tgt,
+        np.load(directory / "lines.npy", mmap_mode="r"),
+        np.load(directory / "langs.npy", mmap_mode="r"),
+        tuple(facts["languages"]),
+        facts["dropped"],
+    )
+
+
+def build_dataset(
+    directory: Path,
+    pairs: Iterable[Pair],
+    src_tokenizer: Tokenizer,
+    tgt_tokenizer: Tokenizer,
+    *,
+    fingerprint: str,
+    max_len: int,
+    workers: int = 1,
+    progress: Callable[[int], None] = lambda n_pairs: None,
+) -> PairDataset:
+    """Read, tokenise and store every pair; those longer than `max_len` ids are dropped, counted.
+
+    All is written beside the place it is meant for and moved there at the end.
+    """
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+    try:
+        for side, tokenizer in zip(SIDES, (src_tokenizer, tgt_tokenizer), strict=True):
+            tokenizer.save(building / f"{side}_tokenizer")
+        facts = _write(building, pairs, (src_tokenizer, tgt_tokenizer), max_len, workers, progress)
+        facts["fingerprint"] = fingerprint
+        _write_json(building / "dataset.json", facts)
+        if directory.exists():
+            shutil.rmtree(directory)
+        building.rename(directory)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return open_dataset(directory, fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class _EncodedSide:
+    ids: bytes
+    lens: "array[int]"
+    text: bytes
+    text_lens: "array[int]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    """What a worker makes of a chunk of pairs."""
+
+    sides: tuple[_EncodedSide, _EncodedSide]
+    lines: "array[int]"
+    langs: list[str]
+    dropped: Counter[str]
+
+
+def _write(
+    building: Path,
+    pairs: Iterable[Pair],
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    max_len: int,
+    workers: int,
+    progress: Callable[[int], None],
+) -> dict[str, object]:
+    """The files of a dataset but for its facts, which come back."""
+    dtypes = tuple(_dtype(len(tokenizer.vocab)) for tokenizer in tokenizers)
+    lens, text_lens = (array("q"), array("q")), (array("q"), array("q"))
+    lines, langs, dropped = array("q"), array("B"), Counter[str]()
+    languages: dict[str, int] = {}
+    n_read = 0
+    with ExitStack() as stack:
+        files = {
+            f"{side}.{kind}": stack.enter_context((building / f"{side}.{kind}").open("wb"))
+            for side in SIDES
+            for kind in ("ids", "text")
+        }
+        for chunk in _encode_all(building, _chunks(pairs), tokenizers, dtypes, max_len, workers):
+            for i, side in enumerate(SIDES):
+                files[f"{side}.ids"].write(chunk.sides[i].ids)
+                files[f"{side}.text"].write(chunk.sides[i].text)
+                lens[i].extend(chunk.sides[i].lens)
+                text_lens[i].extend(chunk.sides[i].text_lens)
+            lines.extend(chunk.lines)
+            langs.extend(languages.setdefault(lang, len(languages)) for lang in chunk.langs)
+            dropped.update(chunk.dropped)
+            n_read += len(chunk.lines) + chunk.dropped.total()
+            progress(n_read)
+    for i, side in enumerate(SIDES):
+        np.save(building / f"{side}.ends.npy", _ends(lens[i]))
+        np.save(building / f"{side}.text_ends.npy", _ends(text_lens[i]))
+    np.save(building / "lines.npy", np.array(lines, dtype=np.int64))
+    np.save(building / "langs.npy", np.array(langs, dtype=np.uint8))
+    stored = [path for path in sorted(building.iterdir()) if path.is_file()]
+    return {
+        "format": FORMAT,
+        "pairs": len(lines),
+        "dropped": dict(dropped),
+        "languages": list(languages),
+        "dtypes": dict(zip(SIDES, dtypes, strict=True)),
+        "sizes": {path.name: path.stat().st_size for path in stored},
+    }
+
+
+def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    pairs = iter(pairs)
+    while chunk := list(islice(pairs, CHUNK)):
+        yield chunk
+
+
+def _encode_all(
+    building: Path,
+    chunks: Iterator[list[Pair]],
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    dtypes: tuple[str, ...],
+    max_len: int,
+    workers: int,
+) -> Iterator[_Encoded]:
+    """Chunks in their order, by one process or several; no more in flight than workers can hold."""
+    if workers <= 1:
+        yield from (_encode(chunk, tokenizers, dtypes, max_len) for chunk in chunks)
+        return
+    with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(building,)) as pool:
+        waiting = [
+            pool.submit(_encode_in_worker, chunk, dtypes, max_len)
+            for chunk in islice(chunks, 2 * workers)
+        ]
+        while waiting:
+            done = waiting.pop(0).result()
+            waiting += [
+                pool.submit(_encode_in_worker, chunk, dtypes, max_len)
+                for chunk in islice(chunks, 1)
+            ]
+            yield done
+
+
+_worker_tokenizers: list[Tokenizer] = []
+
+
+def _start_worker(building: Path) -> None:
+    # Once for each process: a tokenizer is large to send with every chunk.
+    _worker_tokenizers[:] = [load_tokenizer(building / f"{side}_tokenizer") for side in SIDES]
+
+
+def _encode_in_worker(chunk: list[Pair], dtypes: tuple[str, ...], max_len: int) -> _Encoded:
+    src, tgt = _worker_tokenizers
+    return _encode(chunk, (src, tgt), dtypes, max_len)
+
+
+def _encode(
+    chunk: list[Pair], tokenizers: tuple[Tokenizer, Tokenizer], dtypes: Sequence[str], max_len: int
+) -> _Encoded:
+    texts = [[pair.src for pair in chunk], [pair.tgt for pair in chunk]]
+    encoded = [t.encode_all(lines) for t, lines in zip(tokenizers, texts, strict=True)]
+    kinds = [_drop_kind(src, tgt, max_len) for src, tgt in zip(*encoded, strict=True)]
+    kept = [i for i, kind in enumerate(kinds) if kind is None]
+    src, tgt = (
+        _encoded_side([ids[i] for i in kept], [lines[i] for i in kept], dtype)
+        for ids, lines, dtype in zip(encoded, texts, dtypes, strict=True)
+    )
+    return _Encoded(
+        (src, tgt),
+        array("q", (chunk[i].line for i in kept)),
+        [chunk[i].tgt_lang for i in kept],
+        Counter(kind for kind in kinds if kind is not None),
+    )
+
+
+def _encoded_side(sentences: list[list[int]], texts: list[str], dtype: str) -> _EncodedSide:
+    raw = [text.encode() for text in texts]
+    return _EncodedSide(
+        np.fromiter(chain.from_iterable(sentences), dtype=dtype).tobytes(),
+        array("q", map(len, sentences)),
+        b"".join(raw),
+        array("q", map(len, raw)),
+    )
+
+
+def _drop_kind(src: list[int], tgt: list[int], max_len: int) -> str | None:
+    if len(src) > max_len or len(tgt) > max_len:
+        return "max_len"
+    return None if src and tgt else "empty"
+
+
+def _ends(lens: "array[int]") -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(np.array(lens, dtype=np.int64))]).astype(np.int64)
+
+
+def _dtype(n_words: int) -> str:
+    return "uint16" if n_words <= 2**16 else "uint32"
+
+
+def _open_side(directory: Path, side: str, dtype: str) -> Side:
+    return Side(
+        _map(directory / f"{side}.ids", dtype),
+        np.load(directory / f"{side}.ends.npy", mmap_mode="r"),
+        _map(directory / f"{side}.text", "uint8"),
+        np.load(directory / f"{side}.text_ends.npy", mmap_mode="r"),
+    )
+
+
+def _map(path: Path, dtype: str) -> NDArray[np.integer]:
+    if not path.stat().st_size:
+        return np.empty(0, dtype=dtype)  # an empty file cannot be mapped
+    return np.memmap(path, dtype=dtype, mode="r")
+
+
+def _write_json(path: Path, facts: dict[str, object]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(facts, file, ensure_ascii=False, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
