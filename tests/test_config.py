@@ -1,9 +1,13 @@
 import re
+import subprocess
+import sys
 from dataclasses import fields
+from typing import get_args
 
 import pytest
 
-from regard.config import Config, ModelConfig, config_from_table, read_config
+from regard.attention.scores import ScoreName
+from regard.config import Config, DataConfig, ModelConfig, config_from_table, read_config
 from regard.errors import ConfigError
 
 
@@ -13,7 +17,33 @@ def refuses(sentence):
 
 def test_the_settings_are_these():
     """Adding one is a decision; there are to be at most 60 in all."""
-    assert [f.name for f in fields(Config)] == ["model"]
+    assert [f.name for f in fields(Config)] == ["model", "data"]
+    assert [f.name for f in fields(DataConfig)] == [
+        "task",
+        "task_pairs",
+        "train",
+        "weights",
+        "dev",
+        "test",
+        "src_lang",
+        "tgt_lang",
+        "both_directions",
+        "on_bad",
+        "max_ratio",
+        "dedup",
+        "script",
+        "drop_overlap",
+        "max_len",
+        "long",
+        "form",
+        "width",
+        "han",
+        "tokenizer",
+        "vocab_size",
+        "joint",
+        "sampled",
+        "source",
+    ]
     assert [f.name for f in fields(ModelConfig)] == [
         "kind",
         "d_model",
@@ -125,6 +155,52 @@ def test_an_odd_width_is_refused_where_pairs_are_needed():
 def test_a_setting_without_meaning_is_refused():
     with refuses('model.score = "gaussian" has no meaning for model.kind = "recurrent"'):
         ModelConfig(kind="recurrent", score="gaussian")
+
+
+def test_the_scores_to_choose_from_are_those_of_the_library():
+    (score,) = [f.type for f in fields(ModelConfig) if f.name == "score"]
+    assert get_args(score) == get_args(ScoreName)
+
+
+def test_reading_settings_loads_no_torch():
+    code = "import sys, regard.config; print('torch' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "False\n"
+
+
+def test_lists_and_sources_come_from_toml(tmp_path):
+    path = tmp_path / "recipe.toml"
+    path.write_text(
+        '[data]\ntrain = ["a", "b"]\nweights = [1, 0.5]\n'
+        '[data.source."a/train.zh"]\naddress = "somewhere"\nsha256 = "00"\nlicence = "MIT"\n'
+    )
+    data = read_config(path).data
+    assert (data.train, data.weights) == (("a", "b"), (1, 0.5))
+    assert data.source["a/train.zh"]["licence"] == "MIT"
+    assert config_from_table(read_config(path).as_table()) == read_config(path)
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("data.train=a", 'data.train = "a" must be a list of texts'),
+        ("data.weights=[1, true]", "data.weights = [1, true] must be a list of numbers"),
+        ("data.weights=[1]", "data.weights has 1 numbers but data.train has 0 corpora"),
+        ("data.max_len=0", "data.max_len = 0 must be at least 1"),
+        ("data.max_ratio=0.5", "data.max_ratio = 0.5 would drop every pair; it says how many "
+         "times as long one side may be as the other"),
+        ("data.source=3", "data.source = 3 must be a table of files, each with address, sha256 "
+         "and licence"),
+    ],
+)  # fmt: skip
+def test_a_bad_data_setting_is_named(override, sentence):
+    with refuses(sentence):
+        read_config(overrides=[override])
+
+
+def test_a_task_and_files_cannot_both_be_the_corpus():
+    with refuses('data.train is given and so is data.task = "copy"; choose one'):
+        DataConfig(task="copy", train=("a",))
 
 
 def test_a_section_must_be_a_section():

@@ -3,7 +3,8 @@
     table  = TOML file  <-  section.name=value overrides
     Config = every name known, every value of its type, every combination possible
 
-Only assembly code sees a config; the networks and the library take plain numbers.
+Only assembly code sees a config; the networks and the library take plain numbers. Nothing heavy is
+imported here: a saved model's settings are read by programs that never load torch.
 """
 
 import difflib
@@ -13,7 +14,6 @@ from dataclasses import Field, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from regard.attention.scores import ScoreName
 from regard.errors import ConfigError, Word
 
 
@@ -34,7 +34,7 @@ class ModelConfig:
     decoder_d_ff: int = 0
     norm: Literal["post", "pre"] = "post"
     activation: Literal["relu", "swish"] = "relu"
-    score: ScoreName = "scaled_dot"
+    score: Literal["scaled_dot", "dot", "additive", "gaussian"] = "scaled_dot"
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
     max_len: int = 1024
     share: Literal["all", "target", "none"] = "all"  # which embeddings the output map shares
@@ -134,10 +134,71 @@ _DECODER_DEFAULTS = {
 
 
 @dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Which text, how it is cleaned, and how it becomes tokens."""
+
+    task: Literal["none", "copy", "reverse", "sort", "numerals"] = "none"  # made up, not read
+    task_pairs: int = 200_000
+    train: tuple[str, ...] = ()  # directories, prefixes or files
+    weights: tuple[float, ...] = ()  # how often each is read; none: once
+    dev: str = ""  # empty, here and for test: those beside the first of train
+    test: str = ""
+    src_lang: str = ""
+    tgt_lang: str = ""
+    both_directions: bool = False  # a token in front of the source asks for its target language
+    on_bad: Literal["drop", "stop"] = "drop"
+    max_ratio: float = 0.0  # 0: no limit
+    dedup: bool = False
+    script: bool = False
+    drop_overlap: bool = True
+    max_len: int = 256
+    long: Literal["drop", "split"] = "drop"
+    form: Literal["nfc", "nfkc", "none"] = "nfc"
+    width: Literal["keep", "half"] = "keep"
+    han: Literal["keep", "simplified", "traditional"] = "keep"
+    tokenizer: Literal["unigram", "bpe", "char", "word"] = "unigram"
+    vocab_size: int = 8000
+    joint: bool = True
+    sampled: bool = False
+    source: dict[str, dict[str, str]] = field(default_factory=dict)  # address, sha256, licence
+
+    def __post_init__(self) -> None:
+        faults = [*self._source_faults(), *self._number_faults()]
+        if faults:
+            raise ConfigError("{faults}", faults=tuple(faults))
+
+    def _source_faults(self) -> Iterable[ConfigError]:
+        if self.task != "none" and self.train:
+            yield ConfigError(
+                'data.train is given and so is data.task = "{task}"; choose one', task=self.task
+            )
+        if self.weights and len(self.weights) != len(self.train):
+            yield ConfigError(
+                "data.weights has {weights} numbers but data.train has {corpora} corpora",
+                weights=len(self.weights),
+                corpora=len(self.train),
+            )
+
+    def _number_faults(self) -> Iterable[ConfigError]:
+        for name in ("task_pairs", "max_len", "vocab_size"):
+            if getattr(self, name) < 1:
+                yield ConfigError(
+                    "data.{name} = {value} must be at least 1", name=name, value=getattr(self, name)
+                )
+        if self.max_ratio and self.max_ratio < 1.0:
+            yield ConfigError(
+                "data.max_ratio = {value} would drop every pair; it says how many times as long "
+                "one side may be as the other",
+                value=self.max_ratio,
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Config:
     """All settings of a run."""
 
     model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataConfig = field(default_factory=DataConfig)
 
     def as_table(self) -> dict[str, dict[str, Any]]:
         """The settings as nested dictionaries, defaults filled in."""
@@ -170,11 +231,17 @@ def config_from_table(table: Mapping[str, Any]) -> Config:
         faults += _section_faults(name, table[name])
     if faults:
         raise ConfigError("{faults}", faults=tuple(faults))
-    return Config(**{name: _section_class(name)(**values) for name, values in table.items()})
+    made: dict[str, Any] = {name: _section(name, values) for name, values in table.items()}
+    return Config(**made)
 
 
-def _section_class(section: str) -> type[ModelConfig]:
-    return {"model": ModelConfig}[section]
+def _section_class(section: str) -> type[ModelConfig] | type[DataConfig]:
+    return {"model": ModelConfig, "data": DataConfig}[section]
+
+
+def _section(section: str, values: Mapping[str, Any]) -> ModelConfig | DataConfig:
+    frozen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    return _section_class(section)(**frozen)
 
 
 def _section_faults(section: str, values: Any) -> list[ConfigError]:
@@ -217,13 +284,23 @@ def _type_fault(name: str, kind: Any, value: Any) -> ConfigError | None:
             value=_shown(value),
             choices=choices,
         )
-    # A bool is an int to Python and a whole number is a fine float; to a person neither is odd.
-    fits = type(value) is kind or (kind is float and type(value) is int)
-    if fits:
+    if _fits(value, kind):
         return None
     return ConfigError(
         "{name} = {value} must be {kind}", name=name, value=_shown(value), kind=_KINDS[kind]
     )
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if get_origin(kind) is tuple:
+        return isinstance(value, list | tuple) and all(_fits(v, get_args(kind)[0]) for v in value)
+    if get_origin(kind) is dict:
+        key_kind, value_kind = get_args(kind)
+        return isinstance(value, dict) and all(
+            _fits(k, key_kind) and _fits(v, value_kind) for k, v in value.items()
+        )
+    # A bool is an int to Python and a whole number is a fine float; to a person neither is odd.
+    return type(value) is kind or (kind is float and type(value) is int)
 
 
 _KINDS = {
@@ -231,6 +308,9 @@ _KINDS = {
     float: Word("a number"),
     bool: Word("true or false"),
     str: Word("text"),
+    tuple[str, ...]: Word("a list of texts"),
+    tuple[float, ...]: Word("a list of numbers"),
+    dict[str, dict[str, str]]: Word("a table of files, each with address, sha256 and licence"),
 }
 
 
@@ -241,6 +321,8 @@ def _shown(value: Any) -> str:
             return str(value).lower()
         case str():
             return f'"{value}"'
+        case list() | tuple():
+            return f"[{', '.join(map(_shown, value))}]"
         case _:
             return str(value)
 

@@ -1,3 +1,4 @@
+import gzip
 import json
 import re
 import struct
@@ -289,3 +290,10 @@ def test_very_unequal_line_counts_are_told_without_a_place(tmp_path, monkeypatch
     src, tgt = written(tmp_path / "train.de", "a\nb\nc\n"), written(tmp_path / "train.en", "a")
     with refuses(f"{src} has 3 lines but {tgt} has 1; lines are pairs, so they must match"):
         list(read_plain(src, tgt, 1_000_000, Counter()))
+
+
+@pytest.mark.parametrize("name", ["x.tmx", "x.po", "x.mo", "x.jsonl", "x"])
+def test_an_archive_of_nothing_is_named_in_every_format(tmp_path, name):
+    path = written(tmp_path / name, gzip.compress(b""))
+    with refuses(f"{path} holds an archive of nothing"):
+        both(path)

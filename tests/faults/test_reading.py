@@ -369,14 +369,6 @@ def test_a_character_code_that_is_none_is_refused_with_its_line(tmp_path, code):
         texts(files)
 
 
-@pytest.mark.parametrize("archive", PACK)
-@pytest.mark.parametrize("name", ["x.tmx", "x.po", "x.mo", "x.jsonl", "x"])
-def test_an_archive_of_nothing_is_named_in_every_format(tmp_path, archive, name):
-    files = one(tmp_path / name, PACK[archive](b""))
-    with refuses(f"{files.both} holds an archive of nothing"):
-        texts(files)
-
-
 def test_what_a_unit_lacks_is_counted_and_the_others_are_read(tmp_path):
     units = TU.format(1) + TU.replace("zh", "de").format(2) + "<tu/>" + TU.format(3)
     files = one(tmp_path / "x.tmx", tmx(units).encode("utf-16"))

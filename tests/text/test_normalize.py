@@ -85,6 +85,7 @@ def test_settings_survive_json(normalizer):
     assert Normalizer.from_table(json.loads(json.dumps(normalizer.as_table()))) == normalizer
 
 
+@pytest.mark.plain
 def test_a_bad_setting_is_named():
     with pytest.raises(ConfigError) as raised:
         Normalizer(form="nfd")

@@ -125,6 +125,7 @@ def test_a_record_with_a_wrong_field_is_refused(directory, name, value):
     assert refusal(directory) == f'{directory / "tokenizer.json"} has no valid "{name}"'
 
 
+@pytest.mark.plain
 def test_a_setting_that_cannot_be_is_named_with_its_file(directory):
     change(directory, "normalizer", {"form": "nfd"})
     assert refusal(directory) == (

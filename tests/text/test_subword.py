@@ -113,7 +113,9 @@ def merged_by_hand(text, scores):
 
 @given(st.text("abc", max_size=20))
 def test_bpe_without_dropout_is_bpe_by_its_definition(text):
-    scores = {piece: -rank for rank, piece in enumerate(["ab", "abc", "bc", "aa", "aab", "cab"])}
+    scores = {
+        piece: -float(rank) for rank, piece in enumerate(["ab", "abc", "bc", "aa", "aab", "cab"])
+    }
     drawn = drawn_bpe(text, scores, dropout=0.0, random=chance("", ()))
     assert drawn == merged_by_hand(text, scores)
 
@@ -161,6 +163,7 @@ def test_training_is_silent(corpus, capfd):
 
 
 @pytest.mark.slow
+@pytest.mark.plain
 def test_encoding_costs_little_more_than_sentencepiece_alone(subword, corpus, tmp_path):
     processor = ordinary(subword, tmp_path)
     texts = list(corpus(10_000))
@@ -174,3 +177,25 @@ def test_encoding_costs_little_more_than_sentencepiece_alone(subword, corpus, tm
         return min(times)
 
     assert seconds(subword.encode_all) < 1.5 * seconds(processor.encode) + 0.01
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_every_letter_and_digit_of_an_alphabet_is_a_piece_and_the_rarest_han_is_not(kind):
+    letters = ["the quick brown fox jumps over the lazy dog"] * 3000 + ["7 %"]
+    tokenizer = trained_on(letters, kind=kind, size=600)
+    assert [tokenizer.uncovered(character) for character in "7%"] == [0, 0]
+    assert tokenizer.uncovered("é") == 1
+    han = ["".join(chr(0x4E00 + (i * j) % 90) for j in range(40)) for i in range(300)] + ["龘"]
+    assert trained_on(han, kind=kind, size=600).uncovered("龘") == 1
+
+
+def trained_on(texts, kind, size):
+    return train_subword(
+        texts,
+        kind=kind,
+        size=size,
+        normalizer=Normalizer(),
+        languages=(),
+        seed_sentences=10_000,
+        threads=1,
+    )

@@ -258,6 +258,7 @@ def test_a_size_too_small_is_refused_with_the_least(kind):
     assert train_tokenizer(["ab"], kind=kind, size=least, threads=1)
 
 
+@pytest.mark.plain
 def test_a_kind_that_is_none_is_refused():
     with pytest.raises(ConfigError) as raised:
         train_tokenizer(["a"], kind="wordpiece", size=400)

@@ -157,7 +157,7 @@ def train_subword(
             model_type=kind,
             vocab_size=size,
             hard_vocab_limit=False,  # a small text has fewer pieces, which is no fault
-            character_coverage=0.9995,  # the rarest Han characters are spelled in bytes
+            character_coverage=_coverage(lines, size),
             byte_fallback=True,
             normalization_rule_name="identity",  # regard normalises, and nothing else may
             remove_extra_whitespaces=False,
@@ -182,6 +182,12 @@ def train_subword(
     pieces = [piece.text for piece in read_spm(model.getvalue()).pieces]
     assert tuple(pieces[: len(first)]) == first
     return SubwordTokenizer(kind, model.getvalue(), own_vocabulary(pieces, languages), normalizer)
+
+
+def _coverage(lines: Iterable[str], size: int) -> float:
+    """The share of characters that become pieces: all of an alphabet, all but the rarest Han."""
+    # Not required_chars for the digits and signs of a large text: with it BPE training can crash.
+    return 1.0 if len(set().union(*lines)) <= size // 8 else 0.9995
 
 
 def load_subword(saved: Saved, kind: SubwordKind) -> SubwordTokenizer:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 from regard.errors import ConfigError, DataError, ModelError
 from regard.text.normalize import Normalizer
@@ -20,6 +20,7 @@ from regard.text.vocab import Vocabulary, joined, own_vocabulary, special_pieces
 Kind = Literal["unigram", "bpe", "char", "word"]
 
 
+@runtime_checkable
 class Tokenizer(Protocol):
     """What every tokenizer can do."""
 

@@ -1,0 +1,250 @@
+"""From settings to a dataset: the one place of this folder that sees a config.
+
+    corpora -> pairs, mixed, in one direction or both -> filters -> tokenizers -> ids on disk
+
+What is there already and was made of the same things is used again.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+from regard.config import DataConfig
+from regard.data.corpus import (
+    CorpusFiles,
+    Pair,
+    Tally,
+    find_corpus,
+    missing_file_error,
+    mix,
+    read_pairs,
+)
+from regard.data.dataset import SIDES, PairDataset, build_dataset, fingerprint, open_dataset
+from regard.data.filters import filtered, pair_key
+from regard.data.tasks import Split, examples
+from regard.errors import ConfigError, DataError, ModelError
+from regard.text.normalize import Normalizer
+from regard.text.sentences import split_sentences
+from regard.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
+
+HELD_OUT_PAIRS = 2000  # of a generated task, for each of dev and test
+TASK_LANGUAGES = {"numerals": ("zh", "en")}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that training needs of its data, and what was left out on the way."""
+
+    dataset: PairDataset
+    src_tokenizer: Tokenizer
+    tgt_tokenizer: Tokenizer
+    dev: list[Pair]
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def prepare(
+    config: DataConfig,
+    directory: Path,
+    *,
+    seed: int = 1,
+    workers: int = 1,
+    progress: Callable[[int], None] = lambda n_pairs: None,
+    tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
+) -> Prepared:
+    """The dataset of these settings in a directory, built if it is not there yet.
+
+    Tokenizers are trained on the corpus unless they are given: a model that goes on learning keeps
+    its own.
+    """
+    dropped: Counter[str] = Counter()
+    files = [path for corpus in _train_files(config) for path in _paths(corpus)]
+    settings = {**asdict(config), "seed": seed}
+    folders = [directory / f"{side}_tokenizer" for side in SIDES]
+    if tokenizers is None:
+        tokenizers = _tokenizers(config, folders, seed, fingerprint(files, [], settings))
+    else:
+        _save(tokenizers, folders, "given")
+    src, tgt = tokenizers
+    dev = list(read_split(config, "dev", seed))
+    print_of = fingerprint(files, folders, settings)
+    try:
+        dataset = open_dataset(directory / "dataset", print_of)
+    except DataError:
+        pairs = training_pairs(config, seed, dropped)
+        if config.long == "split":
+            pairs = split_long(pairs, src, tgt, config.max_len)
+        dataset = build_dataset(
+            directory / "dataset",
+            pairs,
+            src,
+            tgt,
+            fingerprint=print_of,
+            max_len=config.max_len,
+            workers=workers,
+            progress=progress,
+        )
+    return Prepared(dataset, src, tgt, dev, dropped + Counter(dataset.dropped))
+
+
+def training_pairs(config: DataConfig, seed: int, dropped: Counter[str]) -> Iterator[Pair]:
+    """Every training pair that the settings keep; `dropped` counts the others by reason."""
+    tally = Tally()
+    if config.task != "none":
+        pairs: Iterable[Pair] = _task_pairs(config, "train", seed, config.task_pairs)
+    else:
+        pairs = _mixed(config, seed, tally)
+    held_out = set()
+    if config.drop_overlap and config.task == "none":
+        for split in ("dev", "test"):
+            held_out |= {pair_key(p.src, p.tgt) for p in read_split(config, split, seed)}
+    yield from filtered(
+        _directed(pairs, config),
+        dropped,
+        max_ratio=config.max_ratio,
+        dedup=config.dedup,
+        script=config.script,
+        overlap=held_out,
+    )
+    dropped.update(tally.counts)
+
+
+def read_split(config: DataConfig, split: Split, seed: int) -> Iterator[Pair]:
+    """The development or test pairs, in both directions where training is; there may be none."""
+    if config.task != "none":
+        yield from _directed(_task_pairs(config, split, seed, HELD_OUT_PAIRS), config)
+        return
+    for files in _held_out_files(config, split):
+        yield from _directed(read_pairs(files, on_bad=config.on_bad), config)
+
+
+def split_long(
+    pairs: Iterable[Pair], src: Tokenizer, tgt: Tokenizer, max_len: int
+) -> Iterator[Pair]:
+    """Pairs too long for one sequence as several, where both sides have as many sentences."""
+    for pair in pairs:
+        if _fits(pair.src, src, max_len) and _fits(pair.tgt, tgt, max_len):
+            yield pair
+            continue
+        parts = split_sentences(pair.src), split_sentences(pair.tgt)
+        if len(parts[0]) == len(parts[1]):
+            yield from (
+                replace(pair, src=one.strip(), tgt=other.strip())
+                for one, other in zip(*parts, strict=True)
+                if one.strip() and other.strip()
+            )
+        else:
+            yield pair  # which the dataset drops, and counts
+
+
+def _fits(text: str, tokenizer: Tokenizer, max_len: int) -> bool:
+    # No token is shorter than a byte, so most texts need not be tokenised to know.
+    return len(text.encode()) <= max_len or len(tokenizer.encode(text)) <= max_len
+
+
+def _directed(pairs: Iterable[Pair], config: DataConfig) -> Iterator[Pair]:
+    for pair in pairs:
+        yield pair
+        if config.both_directions:
+            yield replace(
+                pair, src=pair.tgt, tgt=pair.src, src_lang=pair.tgt_lang, tgt_lang=pair.src_lang
+            )
+
+
+def _mixed(config: DataConfig, seed: int, tally: Tally) -> Iterator[Pair]:
+    corpora = _train_files(config)
+    if not corpora:
+        raise ConfigError("there is nothing to train on; set data.train or data.task")
+    weights = config.weights or (1.0,) * len(corpora)
+    return mix(
+        [
+            (weight, lambda files=files: read_pairs(files, on_bad=config.on_bad, tally=tally))  # type: ignore[misc]
+            for weight, files in zip(weights, corpora, strict=True)
+        ],
+        seed,
+    )
+
+
+def _task_pairs(config: DataConfig, split: Split, seed: int, n_pairs: int) -> Iterator[Pair]:
+    assert config.task != "none"
+    src_lang, tgt_lang = TASK_LANGUAGES.get(config.task, ("", ""))
+    for line, made in enumerate(islice(examples(config.task, seed, split), n_pairs), start=1):
+        yield Pair(made.src, made.tgt, line, 0, src_lang, tgt_lang)
+
+
+def _train_files(config: DataConfig) -> list[CorpusFiles]:
+    return [_find(place, config, "train") for place in config.train]
+
+
+def _held_out_files(config: DataConfig, split: str) -> list[CorpusFiles]:
+    """Where a split lies: where the settings say, or in the directories of the training corpora."""
+    if named := getattr(config, split):
+        return [_find(named, config, split)]
+    directories = [place for place in config.train if Path(place).is_dir()]
+    return [
+        _find(place, config, split) for place in directories if any(Path(place).glob(f"{split}.*"))
+    ]
+
+
+def _find(place: str, config: DataConfig, split: str) -> CorpusFiles:
+    try:
+        return find_corpus(place, config.src_lang or None, config.tgt_lang or None, split)
+    except DataError:
+        if known := config.source.get(place):
+            raise missing_file_error(place, known) from None
+        raise
+
+
+def _paths(files: CorpusFiles) -> list[Path]:
+    return [path for path in (files.src, files.tgt, files.both) if path is not None]
+
+
+def _tokenizers(
+    config: DataConfig, folders: list[Path], seed: int, print_of: str
+) -> tuple[Tokenizer, Tokenizer]:
+    """One for both sides or one for each: those there are, if made of the same, or new ones."""
+    try:
+        if (folders[0] / "made_of").read_text() == print_of:
+            return load_tokenizer(folders[0]), load_tokenizer(folders[1])
+    except (OSError, ModelError):
+        pass
+    made = _trained(config, seed)
+    _save(made, folders, print_of)
+    return made
+
+
+def _save(tokenizers: tuple[Tokenizer, Tokenizer], folders: list[Path], print_of: str) -> None:
+    for tokenizer, folder in zip(tokenizers, folders, strict=True):
+        tokenizer.save(folder)
+        (folder / "made_of").write_text(print_of)
+
+
+def _trained(config: DataConfig, seed: int) -> tuple[Tokenizer, Tokenizer]:
+    normalizer = Normalizer(form=config.form, width=config.width, han=config.han)
+
+    def trained(texts: Iterator[str]) -> Tokenizer:
+        return train_tokenizer(
+            texts,
+            kind=config.tokenizer,
+            size=config.vocab_size,
+            normalizer=normalizer,
+            languages=_languages(config),
+        )
+
+    def pairs() -> Iterator[Pair]:
+        return training_pairs(replace(config, both_directions=False), seed, Counter())
+
+    if config.joint:
+        both = trained(text for pair in pairs() for text in (pair.src, pair.tgt))
+        return both, both
+    return trained(pair.src for pair in pairs()), trained(pair.tgt for pair in pairs())
+
+
+def _languages(config: DataConfig) -> tuple[str, ...]:
+    """The languages that a model of several directions can be asked for."""
+    if not config.both_directions:
+        return ()
+    corpora = _train_files(config)
+    found = [lang for files in corpora for lang in (files.src_lang, files.tgt_lang)]
+    return tuple(dict.fromkeys([*found, *TASK_LANGUAGES.get(config.task, ())]))

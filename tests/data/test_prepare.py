@@ -1,0 +1,136 @@
+from collections import Counter
+
+import pytest
+
+from regard.config import DataConfig
+from regard.data.corpus import Pair
+from regard.data.prepare import prepare, read_split, split_long, training_pairs
+from regard.errors import ConfigError, DataError
+from regard.text.tokenizer import train_tokenizer
+
+ZH = [f"第{i}句话，数字{i * 7}。" for i in range(120)]
+EN = [f"Sentence {i}, number {i * 7}." for i in range(120)]
+
+
+def write(directory, name, zh, en):
+    directory.mkdir(exist_ok=True)
+    for language, lines in (("zh", zh), ("en", en)):
+        (directory / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines))
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    write(tmp_path / "a", "train", ZH, EN)
+    write(tmp_path / "a", "dev", ZH[:2], EN[:2])
+    write(tmp_path / "a", "test", ZH[5:6], EN[5:6])
+    write(tmp_path / "b", "train", ["另外一句。", ZH[7]], ["Another one.", EN[7]])
+    return tmp_path
+
+
+def config(corpus, *names, **more):
+    settings = {"src_lang": "zh", "tgt_lang": "en", "vocab_size": 400, **more}
+    return DataConfig(train=tuple(str(corpus / name) for name in names), **settings)
+
+
+def test_training_pairs_leave_out_what_the_test_and_dev_sets_hold(corpus):
+    dropped = Counter()
+    kept = list(training_pairs(config(corpus, "a"), 1, dropped))
+    assert len(kept) == 117
+    assert dropped == {"drop_overlap": 3}
+    assert len(list(training_pairs(config(corpus, "a", drop_overlap=False), 1, Counter()))) == 120
+
+
+def test_both_directions_double_the_pairs_and_name_their_languages(corpus):
+    pairs = list(training_pairs(config(corpus, "b", both_directions=True), 1, Counter()))
+    assert [(p.src, p.tgt, p.tgt_lang) for p in pairs[:2]] == [
+        ("另外一句。", "Another one.", "en"),
+        ("Another one.", "另外一句。", "zh"),
+    ]
+
+
+def test_several_corpora_are_mixed_by_weight_and_filtered_as_one(corpus):
+    dropped = Counter()
+    settings = config(corpus, "a", "b", weights=(1.0, 3.0), dedup=True)
+    pairs = list(training_pairs(settings, 1, dropped))
+    assert sum(pair.corpus == 1 for pair in pairs) <= 2
+    assert len({(p.src, p.tgt) for p in pairs}) == len(pairs) == 118
+    assert dropped == {"drop_overlap": 3, "dedup": 5}
+
+
+def test_what_reading_dropped_is_counted_too(corpus):
+    write(corpus / "b", "train", ["", "好。"], ["Nothing.", "Good."])
+    dropped = Counter()
+    assert len(list(training_pairs(config(corpus, "b"), 1, dropped))) == 1
+    assert dropped == {"empty-source": 1}
+
+
+def test_a_dataset_is_built_once_and_again_only_when_something_changed(corpus, tmp_path):
+    settings, calls = config(corpus, "a"), []
+    first = prepare(settings, tmp_path / "run", progress=calls.append)
+    assert (len(first.dataset), len(first.dev)) == (117, 2)
+    assert first.dropped == {"drop_overlap": 3}
+    assert calls
+    calls.clear()
+    again = prepare(settings, tmp_path / "run", progress=calls.append)
+    assert not calls
+    assert again.dataset.src[3].tolist() == first.dataset.src[3].tolist()
+    write(corpus / "a", "train", ZH[:50], EN[:50])
+    assert len(prepare(settings, tmp_path / "run", progress=calls.append).dataset) == 47
+    assert calls
+
+
+def test_one_vocabulary_serves_both_sides_or_each_has_its_own(corpus, tmp_path):
+    joint = prepare(config(corpus, "a"), tmp_path / "joint")
+    assert joint.src_tokenizer.vocab == joint.tgt_tokenizer.vocab
+    own = prepare(config(corpus, "a", joint=False), tmp_path / "own")
+    assert own.src_tokenizer.vocab != own.tgt_tokenizer.vocab
+
+
+def test_a_model_of_two_directions_has_a_token_for_each_language(corpus, tmp_path):
+    prepared = prepare(config(corpus, "a", both_directions=True), tmp_path / "run")
+    assert set(prepared.src_tokenizer.vocab.languages) == {"zh", "en"}
+    assert set(prepared.dataset.languages) == {"zh", "en"}
+    assert len(prepared.dev) == 4
+
+
+def test_given_tokenizers_are_kept(corpus, tmp_path):
+    own = train_tokenizer(ZH + EN, kind="char", size=500)
+    prepared = prepare(config(corpus, "a"), tmp_path / "run", tokenizers=(own, own))
+    assert prepared.src_tokenizer is own
+    assert prepared.dataset.src[0].tolist() == own.encode(prepared.dataset.src.sentence(0))
+
+
+def test_a_generated_task_needs_no_files(tmp_path):
+    settings = DataConfig(task="numerals", task_pairs=300, vocab_size=300, tokenizer="char")
+    prepared = prepare(settings, tmp_path / "run")
+    assert len(prepared.dataset) == 300
+    held_out = {pair.src for pair in read_split(settings, "test", 1)}
+    fractions = {src for src in held_out if "分之" in src}
+    trained = {prepared.dataset.src.sentence(i) for i in range(300)}
+    assert not (held_out - fractions) & trained
+
+
+def test_long_pairs_are_split_where_both_sides_have_as_many_sentences():
+    tokenizer = train_tokenizer(ZH + EN, kind="char", size=500)
+    two = Pair("第一句。第二句。", "The first one. The second one.", 1)
+    uneven = Pair("只有一句。", "But here are two. As one can see.", 2)
+    short = Pair("短。", "Short.", 3)
+    parts = list(split_long([two, uneven, short], tokenizer, tokenizer, max_len=20))
+    assert [(p.src, p.tgt, p.line) for p in parts] == [
+        ("第一句。", "The first one.", 1),
+        ("第二句。", "The second one.", 1),
+        (uneven.src, uneven.tgt, 2),
+        (short.src, short.tgt, 3),
+    ]
+
+
+def test_nothing_to_train_on_is_said(tmp_path):
+    with pytest.raises(ConfigError, match=r"^there is nothing to train on; set data\.train or"):
+        prepare(DataConfig(), tmp_path)
+
+
+def test_a_missing_corpus_is_named_with_what_the_recipe_knows_of_it(tmp_path):
+    place = str(tmp_path / "europarl")
+    source = {place: {"address": "https://example.org/europarl", "licence": "free", "sha256": "0f"}}
+    with pytest.raises(DataError, match=r"example\.org/europarl.*0f.*free"):
+        prepare(DataConfig(train=(place,), source=source), tmp_path / "run")
