@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 
 # The unit tests once more, with every annotated shape checked at every call.
 SHAPES := $(BIN)/pytest -q -n 2 --jaxtyping-packages=regard,beartype.beartype \
-          tests/attention tests/model tests/reference
+          tests/attention tests/model tests/reference tests/data/test_batch.py tests/data/test_feed.py
 
 .PHONY: test demo check shapes mutants wheel clean
 

@@ -42,7 +42,7 @@ def test_a_broken_corpus_is_reported_and_then_refused(corpus, capsys):
     (corpus / "train.zh").write_text("一行\n")
     assert run(corpus, "--json") == 3
     said = capsys.readouterr()
-    assert json.loads(said.out)["faults"][0]["kind"] == "unreadable"
+    assert json.loads(said.out)["faults"][0]["kind"] == "line-count"
     assert said.err.count("\n") == 1
 
 

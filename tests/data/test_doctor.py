@@ -105,21 +105,40 @@ def test_a_test_set_of_another_name_counts_as_test(corpus):
     assert table["overlap"]["test"]["lines"] == [[1, 2]]
 
 
-def test_a_file_that_cannot_be_read_is_a_fault_and_the_others_are_still_examined(corpus):
-    whole = gzip.compress((corpus / "train.zh").read_bytes())
-    (corpus / "train.zh").unlink()
-    (corpus / "train.zh.gz").write_bytes(whole[:-20])
-    table = found(corpus)
-    (fault,) = [fault for fault in table["faults"] if fault["kind"] == "unreadable"]
-    assert "train.zh.gz" in fault["detail"]
-    assert table["splits"]["test"]["pairs"] == 1
+def cut_off(data):
+    return gzip.compress(data)[:-20]
 
 
-def test_unequal_line_counts_are_a_fault_with_both_counts(corpus):
-    write(corpus, "train", ZH, EN[:-1])
-    (fault,) = [f for f in found(corpus)["faults"] if f["kind"] == "unreadable"]
-    assert "300" in fault["detail"]
+def bomb(data):
+    return gzip.compress(b"0" * (300 << 20))
+
+
+BROKEN = {
+    "line-count": lambda data: data.rpartition(b"\n")[0].rpartition(b"\n")[0] + b"\n",
+    "encoding": lambda data: data.decode().encode("gb18030"),
+    "archive": cut_off,
+    "bomb": bomb,
+    "unreadable": lambda data: b"",
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_file_that_cannot_be_read_is_a_fault_and_the_others_are_still_examined(corpus, kind):
+    path = corpus / "train.zh"
+    path.write_bytes(BROKEN[kind](path.read_bytes()))
+    report = examine(find_splits([corpus], "zh", "en"))
+    (fault,) = [fault for fault in as_table(report)["faults"] if fault["kind"] == kind]
+    assert str(path) in fault["detail"]
+    assert fault["detail"] == str(report.errors[0])
+    assert report.splits["test"].pairs == 1
+
+
+def test_unequal_line_counts_are_told_with_both_counts_and_the_place(corpus):
+    write(corpus, "train", ZH, EN[:100] + EN[101:])
+    (fault,) = [f for f in found(corpus)["faults"] if f["kind"] == "line-count"]
+    assert "300 lines" in fault["detail"]
     assert "299" in fault["detail"]
+    assert 1 <= fault["line"] <= 301
 
 
 def test_characters_that_no_piece_covers_are_counted(corpus):

@@ -46,16 +46,18 @@ def command(
     CORPUS is a directory with train.*, dev.* and test.* files, two plain files, or one TSV, JSONL,
     TMX, XLIFF or PO file.
     """
+    from rich.console import Console
+
     from regard.data.doctor import as_table, examine
     from regard.data.splits import find_splits
-    from regard.errors import DataError
 
-    report = examine(find_splits(corpus, src_lang, tgt_lang))
+    splits = find_splits(corpus, src_lang, tgt_lang)
+    with Console(stderr=True).status("") as status:  # silent unless stderr is a terminal
+        report = examine(splits, lambda name, n: status.update(f"{name}: {n:,}"))
     table = as_table(report)
     click.echo(json.dumps(table, ensure_ascii=False, indent=1) if as_json else _shown(table))
-    unreadable = [f.detail for f in report.faults if f.kind == "unreadable"]
-    if unreadable:
-        raise DataError("{reason}", reason=unreadable[0])
+    if report.errors:
+        raise report.errors[0]
 
 
 def _shown(table: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ lengths, so a corpus of any size fits.
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +39,7 @@ class Split:
     counts: Counter[str] = field(default_factory=Counter)
     faults: list[Fault] = field(default_factory=list)
     characters: Counter[str] = field(default_factory=Counter)
-    is_readable: bool = True
+    error: DataError | None = None
 
     def add(self, kind: str, line: int, detail: str, *, side: str = "src") -> None:
         """Count a fault, and name it while there are not too many of its kind."""
@@ -70,24 +70,34 @@ class Report:
     uncovered: list[tuple[str, int]]
 
     @property
+    def errors(self) -> list[DataError]:
+        """Why splits could not be read to their end."""
+        return [split.error for split in self.splits.values() if split.error is not None]
+
+    @property
     def faults(self) -> list[Fault]:
         """Every named fault of every split."""
         return [fault for split in self.splits.values() for fault in split.faults]
 
 
-def examine(corpora: Mapping[str, CorpusFiles]) -> Report:
-    """Look at every split, the held-out ones first, so that training can be compared with them."""
+def examine(
+    corpora: Mapping[str, CorpusFiles], progress: Callable[[str, int], None] = lambda name, n: None
+) -> Report:
+    """Look at every split, the held-out ones first, so that training can be compared with them.
+
+    `progress` is told the split and the number of its pairs so far, now and then.
+    """
     splits = {name: Split(name, files) for name, files in corpora.items()}
     held_out = {name: split for name, split in splits.items() if name != "train"}
     keys = {name: _Keys() for name in held_out}
     for name, split in held_out.items():
-        for pair in _look_at(split):
+        for pair in _look_at(split, progress):
             keys[name].add(pair)
     overlap = {name: Overlap() for name in held_out}
     train = splits.get("train") or next(iter(splits.values()))
     sample = _Sample()
     if train.name not in held_out:
-        for pair in _look_at(train):
+        for pair in _look_at(train, progress):
             sample.add(pair)
             for name in held_out:
                 _compare(pair, keys[name], overlap[name])
@@ -159,12 +169,14 @@ class _Sample:
             self.pairs = [kept for kept in self.pairs if kept.line % self.stride == 0]
 
 
-def _look_at(split: Split) -> Iterator[Pair]:
+def _look_at(split: Split, progress: Callable[[str, int], None]) -> Iterator[Pair]:
     """Every pair of a split, its faults noted on the way; a file that cannot be read is one too."""
     tally = Tally(keep_all=True)
     try:
         for pair in read_pairs(split.files, on_bad="drop", tally=tally):
             split.pairs += 1
+            if split.pairs % 10_000 == 0:
+                progress(split.name, split.pairs)
             split.lens[0].append(len(pair.src))
             split.lens[1].append(len(pair.tgt))
             split.characters.update(pair.src)
@@ -174,12 +186,31 @@ def _look_at(split: Split) -> Iterator[Pair]:
             _note_faults(split, pair)
             yield pair
     except DataError as error:
-        split.is_readable = False
-        split.add("unreadable", 0, str(error))
+        split.error = error
+        kind, line = _kind_of(error)
+        split.add(kind, line, str(error))
     _note_duplicates(split)
     for kind, faults in tally.examples.items():
         split.counts[kind] += tally.counts[kind]
         split.faults += faults[:LISTED]
+
+
+def _kind_of(error: DataError) -> tuple[str, int]:
+    """What kind of fault stops the reading of a file, by what its sentence speaks of; and where."""
+    values = error.values
+    line = values.get("line", values.get("first", 0))
+    match values:
+        case {"n_src": n_src, "n_tgt": n_tgt}:
+            kind, line = "line-count", line or min(int(str(n_src)), int(str(n_tgt))) + 1
+        case {"encoding": _} | {"bad": _}:
+            kind = "encoding"
+        case {"taken": _}:
+            kind = "bomb"
+        case {"archive": _}:
+            kind = "archive"
+        case _:
+            kind = "unreadable"
+    return kind, int(str(line))
 
 
 def _note_duplicates(split: Split) -> None:
