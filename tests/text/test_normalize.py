@@ -35,6 +35,19 @@ def test_normalising_han_twice_changes_nothing_more(normalizer, text):
     assert normalizer(normalizer(text)) == normalizer(text)
 
 
+@pytest.mark.parametrize("normalizer", SETTINGS)
+@given(texts=st.lists(st.text(st.sampled_from(TOUCHY + "ab \n")), max_size=4))
+def test_what_is_left_as_it_is_would_not_change_alone_or_together(normalizer, texts):
+    if normalizer.leaves("\n".join(texts)):
+        assert [normalizer(text) for text in texts] == texts
+
+
+def test_a_quick_look_knows_most_normal_text():
+    assert Normalizer().leaves("你好，world\nCafé")
+    assert not Normalizer().leaves("Cafe\u0301")
+    assert not Normalizer().leaves("half \ud800")
+
+
 @given(st.text(st.characters(codec="utf-8")))
 def test_the_default_is_nfc(text):
     assert Normalizer()(text) == unicodedata.normalize("NFC", text)

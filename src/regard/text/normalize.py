@@ -61,6 +61,14 @@ class Normalizer:
         # in a circle instead of settling, the least text of the circle would stand for all.
         return min(seen[seen.index(text) :])
 
+    def leaves(self, text: str) -> bool:
+        """Whether the text is normalised already: a quick look, and False in doubt."""
+        if text.isascii():
+            return True
+        if self.width != "keep" or self.han != "keep" or _without_surrogates(text) is not text:
+            return False
+        return self.form == "none" or unicodedata.is_normalized(self.form.upper(), text)  # type: ignore[arg-type]
+
     def as_table(self) -> dict[str, str]:
         """The settings, for saving."""
         return asdict(self)
