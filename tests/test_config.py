@@ -1,13 +1,20 @@
 import re
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import get_args
 
 import pytest
 
 from regard.attention.scores import ScoreName
-from regard.config import Config, DataConfig, ModelConfig, config_from_table, read_config
+from regard.config import (
+    Config,
+    DataConfig,
+    ModelConfig,
+    TrainConfig,
+    config_from_table,
+    read_config,
+)
 from regard.errors import ConfigError
 
 
@@ -17,7 +24,25 @@ def refuses(sentence):
 
 def test_the_settings_are_these():
     """Adding one is a decision; there are to be at most 60 in all."""
-    assert [f.name for f in fields(Config)] == ["model", "data"]
+    assert [f.name for f in fields(Config)] == ["model", "data", "train"]
+    assert [f.name for f in fields(TrainConfig)] == [
+        "steps",
+        "tokens",
+        "batching",
+        "accumulate",
+        "lr",
+        "schedule",
+        "warmup",
+        "label_smoothing",
+        "clip",
+        "seed",
+        "log_every",
+        "validate_every",
+        "save_every",
+        "keep",
+        "workers",
+        "device",
+    ]
     assert [f.name for f in fields(DataConfig)] == [
         "task",
         "task_pairs",
@@ -70,13 +95,14 @@ def test_the_settings_are_these():
 def test_defaults_are_the_papers_base_model():
     model = ModelConfig()
     assert (model.d_model, model.n_layers, model.n_heads, model.d_ff) == (512, 6, 8, 2048)
-    assert (model.decoder_layers, model.decoder_heads, model.decoder_d_ff) == (6, 8, 2048)
+    assert model.decoder == (6, 8, 2048)
     assert (model.norm, model.activation, model.dropout) == ("post", "relu", 0.1)
 
 
 def test_one_value_serves_both_sides_unless_the_decoder_has_its_own():
     model = ModelConfig(n_layers=12, decoder_layers=2, n_heads=4)
-    assert (model.decoder_layers, model.decoder_heads) == (2, 4)
+    assert model.decoder == (2, 4, 2048)
+    assert replace(ModelConfig(), n_layers=2).decoder == (2, 8, 2048)
 
 
 def test_overrides_are_laid_over_the_file_before_anything_is_checked(tmp_path):
@@ -111,8 +137,9 @@ def test_all_unknown_names_are_said_at_once_with_the_nearest():
         ("model.d_model=1.5", "model.d_model = 1.5 must be a whole number"),
         ("model.dropout=yes", 'model.dropout = "yes" must be a number'),
         ("model.output_bias=1", "model.output_bias = 1 must be true or false"),
-        ("model.n_layers=-2", "model.n_layers = -2 must be at least 1; "
-         "model.decoder_layers = -2 must be at least 1"),
+        ("model.n_layers=-2", "model.n_layers = -2 must be at least 1"),
+        ("model.decoder_layers=-2", "model.decoder_layers = -2 must be at least 0"),
+        ("data.max_ratio=nan", "data.max_ratio = nan must be a number"),
         ("model.dropout=1", "model.dropout = 1 is no probability below 1"),
         ("model.attention_dropout=-1", "model.attention_dropout = -1 is no probability below 1"),
         ("model.decoder_heads=7",
@@ -137,8 +164,7 @@ def test_a_bad_setting_is_named_in_chinese_too():
 def test_rotary_positions_need_heads_of_even_width():
     with refuses(
         'model.positions = "rotary" turns pairs, but model.d_model = 24 over model.n_heads = 8 '
-        'gives heads of odd width; model.positions = "rotary" turns pairs, but '
-        "model.d_model = 24 over model.decoder_heads = 8 gives heads of odd width"
+        "gives heads of odd width"
     ):
         ModelConfig(d_model=24, positions="rotary")
 
@@ -150,6 +176,23 @@ def test_an_odd_width_is_refused_where_pairs_are_needed():
     ):
         ModelConfig(d_model=25, n_heads=5)
     assert ModelConfig(d_model=25, n_heads=5, positions="learned").d_model == 25
+
+
+def test_settings_made_in_python_go_through_the_same_door():
+    with refuses('model.kind = "recurent" is not one of transformer, recurrent'):
+        ModelConfig(kind="recurent")
+    with refuses('data.width = "wide" is not one of keep, half'):
+        DataConfig(width="wide")
+    with refuses('train.lr = "fast" must be a number'):
+        TrainConfig(lr="fast")
+
+
+def test_two_directions_need_two_languages():
+    sentence = "data.both_directions needs two different languages to tell the directions apart"
+    with refuses(sentence):
+        DataConfig(task="sort", both_directions=True)
+    with refuses(sentence):
+        DataConfig(train=("a",), src_lang="zh", tgt_lang="zh", both_directions=True)
 
 
 def test_a_setting_without_meaning_is_refused():
@@ -187,6 +230,7 @@ def test_lists_and_sources_come_from_toml(tmp_path):
         ("data.weights=[1, true]", "data.weights = [1, true] must be a list of numbers"),
         ("data.weights=[1]", "data.weights has 1 numbers but data.train has 0 corpora"),
         ("data.max_len=0", "data.max_len = 0 must be at least 1"),
+        ("train.steps=0", "train.steps = 0 must be at least 1"),
         ("data.max_ratio=0.5", "data.max_ratio = 0.5 would drop every pair; it says how many "
          "times as long one side may be as the other"),
         ("data.source=3", "data.source = 3 must be a table of files, each with address, sha256 "
@@ -196,6 +240,13 @@ def test_lists_and_sources_come_from_toml(tmp_path):
 def test_a_bad_data_setting_is_named(override, sentence):
     with refuses(sentence):
         read_config(overrides=[override])
+
+
+def test_a_corpus_that_can_be_read_only_once_is_refused():
+    with refuses(
+        "data.train reads its corpus more than once, so it cannot be stdin; save it first"
+    ):
+        DataConfig(train=("-",))
 
 
 def test_a_task_and_files_cannot_both_be_the_corpus():

@@ -7,14 +7,13 @@ Only assembly code sees a config; the networks and the library take plain number
 imported here: a saved model's settings are read by programs that never load torch.
 """
 
-import difflib
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal
 
-from regard.errors import ConfigError, Word
+from regard.errors import ConfigError
+from regard.settings import read_toml, shown, toml_value, type_fault, unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +44,7 @@ class ModelConfig:
     activation_dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        # One value serves both sides, unless the decoder has its own.
-        for own, shared in _DECODER_DEFAULTS.items():
-            object.__setattr__(self, own, getattr(self, own) or getattr(self, shared))
+        check_types("model", self)
         faults = [
             *self._size_faults(),
             *self._head_faults(),
@@ -57,20 +54,31 @@ class ModelConfig:
         if faults:
             raise ConfigError("{faults}", faults=tuple(faults))
 
+    @property
+    def decoder(self) -> tuple[int, int, int]:
+        """Layers, heads and feed-forward width of the decoder: its own, or the encoder's."""
+        return (
+            self.decoder_layers or self.n_layers,
+            self.decoder_heads or self.n_heads,
+            self.decoder_d_ff or self.d_ff,
+        )
+
     def _size_faults(self) -> Iterable[ConfigError]:
-        for name in ("d_model", "n_layers", "n_heads", "d_ff", "max_len", *_DECODER_DEFAULTS):
-            if getattr(self, name) < 1:
+        sizes = {"d_model": 1, "n_layers": 1, "n_heads": 1, "d_ff": 1, "max_len": 1}
+        for name, least in {**sizes, **dict.fromkeys(_DECODER_SIZES, 0)}.items():
+            if getattr(self, name) < least:
                 yield ConfigError(
-                    "model.{name} = {value} must be at least 1",
+                    "model.{name} = {value} must be at least {least}",
                     name=name,
                     value=getattr(self, name),
+                    least=least,
                 )
 
     def _head_faults(self) -> Iterable[ConfigError]:
         for name in ("n_heads", "decoder_heads"):
             n_heads = getattr(self, name)
             if n_heads < 1 or self.d_model < 1:
-                continue
+                continue  # told above, or the same as the encoder's
             if self.d_model % n_heads:
                 yield ConfigError(
                     "model.d_model = {d_model} is not a multiple of model.{name} = {n_heads}",
@@ -111,7 +119,7 @@ class ModelConfig:
                 yield ConfigError(
                     'model.{name} = {value} has no meaning for model.kind = "{kind}"',
                     name=f.name,
-                    value=_shown(getattr(self, f.name)),
+                    value=shown(getattr(self, f.name)),
                     kind=self.kind,
                 )
 
@@ -126,11 +134,7 @@ _TRANSFORMER_ONLY = (
     "activation_dropout",
 )
 
-_DECODER_DEFAULTS = {
-    "decoder_layers": "n_layers",
-    "decoder_heads": "n_heads",
-    "decoder_d_ff": "d_ff",
-}
+_DECODER_SIZES = ("decoder_layers", "decoder_heads", "decoder_d_ff")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +145,7 @@ class DataConfig:
     task_pairs: int = 200_000
     train: tuple[str, ...] = ()  # directories, prefixes or files
     weights: tuple[float, ...] = ()  # how often each is read; none: once
-    dev: str = ""  # empty, here and for test: those beside the first of train
+    dev: str = ""  # empty, here and for test: those beside the training files
     test: str = ""
     src_lang: str = ""
     tgt_lang: str = ""
@@ -163,6 +167,7 @@ class DataConfig:
     source: dict[str, dict[str, str]] = field(default_factory=dict)  # address, sha256, licence
 
     def __post_init__(self) -> None:
+        check_types("data", self)
         faults = [*self._source_faults(), *self._number_faults()]
         if faults:
             raise ConfigError("{faults}", faults=tuple(faults))
@@ -171,6 +176,16 @@ class DataConfig:
         if self.task != "none" and self.train:
             yield ConfigError(
                 'data.train is given and so is data.task = "{task}"; choose one', task=self.task
+            )
+        if self.both_directions and (
+            self.task in ("copy", "reverse", "sort") or self.src_lang == self.tgt_lang != ""
+        ):
+            yield ConfigError(
+                "data.both_directions needs two different languages to tell the directions apart"
+            )
+        if "-" in self.train:
+            yield ConfigError(
+                "data.train reads its corpus more than once, so it cannot be stdin; save it first"
             )
         if self.weights and len(self.weights) != len(self.train):
             yield ConfigError(
@@ -194,11 +209,47 @@ class DataConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """How the weights are found."""
+
+    steps: int = 20_000
+    tokens: int = 4096  # a batch, each side
+    batching: Literal["padded", "packed"] = "padded"
+    accumulate: int = 1
+    lr: float = 7e-4
+    schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
+    warmup: int = 4000
+    label_smoothing: float = 0.1
+    clip: float = 1.0
+    seed: int = 1
+    log_every: int = 50
+    validate_every: int = 1000
+    save_every: int = 1000
+    keep: int = 2
+    workers: int = 0
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        check_types("train", self)
+        positive = ("steps", "tokens", "accumulate", "log_every", "validate_every", "save_every")
+        faults = [
+            ConfigError(
+                "train.{name} = {value} must be at least 1", name=name, value=getattr(self, name)
+            )
+            for name in (*positive, "keep")
+            if getattr(self, name) < 1
+        ]
+        if faults:
+            raise ConfigError("{faults}", faults=tuple(faults))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Config:
     """All settings of a run."""
 
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
 
     def as_table(self) -> dict[str, dict[str, Any]]:
         """The settings as nested dictionaries, defaults filled in."""
@@ -207,7 +258,7 @@ class Config:
 
 def read_config(path: Path | None = None, overrides: Iterable[str] = ()) -> Config:
     """The settings of a TOML file, or the defaults, with `section.name=value` laid over them."""
-    table: dict[str, Any] = _read_toml(path) if path else {}
+    table: dict[str, Any] = read_toml(path) if path else {}
     for override in overrides:
         name, separator, value = override.partition("=")
         section, dot, setting = name.strip().partition(".")
@@ -219,14 +270,14 @@ def read_config(path: Path | None = None, overrides: Iterable[str] = ()) -> Conf
             )
         table.setdefault(section, {})
         if isinstance(table[section], dict):
-            table[section][setting] = _toml_value(value.strip())
+            table[section][setting] = toml_value(value.strip())
     return config_from_table(table)
 
 
 def config_from_table(table: Mapping[str, Any]) -> Config:
     """A Config from nested dictionaries; everything that is wrong with them is said at once."""
     sections = {f.name: f for f in fields(Config)}
-    faults = [_unknown(name, sections) for name in table if name not in sections]
+    faults = [unknown(name, sections) for name in table if name not in sections]
     for name in sections.keys() & table.keys():
         faults += _section_faults(name, table[name])
     if faults:
@@ -235,11 +286,19 @@ def config_from_table(table: Mapping[str, Any]) -> Config:
     return Config(**made)
 
 
-def _section_class(section: str) -> type[ModelConfig] | type[DataConfig]:
-    return {"model": ModelConfig, "data": DataConfig}[section]
+Section = ModelConfig | DataConfig | TrainConfig
 
 
-def _section(section: str, values: Mapping[str, Any]) -> ModelConfig | DataConfig:
+def _section_class(section: str) -> type[Section]:
+    classes: dict[str, type[Section]] = {
+        "model": ModelConfig,
+        "data": DataConfig,
+        "train": TrainConfig,
+    }
+    return classes[section]
+
+
+def _section(section: str, values: Mapping[str, Any]) -> Section:
     frozen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
     return _section_class(section)(**frozen)
 
@@ -250,7 +309,7 @@ def _section_faults(section: str, values: Any) -> list[ConfigError]:
             ConfigError(
                 "{section} = {value} must be a section of settings, [{section}]",
                 section=section,
-                value=_shown(values),
+                value=shown(values),
             )
         ]
     known: dict[str, Field[Any]] = {
@@ -260,85 +319,18 @@ def _section_faults(section: str, values: Any) -> list[ConfigError]:
     for name, value in values.items():
         full = f"{section}.{name}"
         if full not in known:
-            faults.append(_unknown(full, known))
-        elif fault := _type_fault(full, known[full].type, value):
+            faults.append(unknown(full, known))
+        elif fault := type_fault(full, known[full].type, value):
             faults.append(fault)
     return faults
 
 
-def _unknown(name: str, known: Iterable[str]) -> ConfigError:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    if near:
-        return ConfigError("unknown setting {name}; did you mean {near}?", name=name, near=near[0])
-    return ConfigError("unknown setting {name}", name=name)
-
-
-def _type_fault(name: str, kind: Any, value: Any) -> ConfigError | None:
-    if get_origin(kind) is Literal:
-        if value in get_args(kind):
-            return None
-        choices = ", ".join(get_args(kind))
-        return ConfigError(
-            "{name} = {value} is not one of {choices}",
-            name=name,
-            value=_shown(value),
-            choices=choices,
-        )
-    if _fits(value, kind):
-        return None
-    return ConfigError(
-        "{name} = {value} must be {kind}", name=name, value=_shown(value), kind=_KINDS[kind]
-    )
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    if get_origin(kind) is tuple:
-        return isinstance(value, list | tuple) and all(_fits(v, get_args(kind)[0]) for v in value)
-    if get_origin(kind) is dict:
-        key_kind, value_kind = get_args(kind)
-        return isinstance(value, dict) and all(
-            _fits(k, key_kind) and _fits(v, value_kind) for k, v in value.items()
-        )
-    # A bool is an int to Python and a whole number is a fine float; to a person neither is odd.
-    return type(value) is kind or (kind is float and type(value) is int)
-
-
-_KINDS = {
-    int: Word("a whole number"),
-    float: Word("a number"),
-    bool: Word("true or false"),
-    str: Word("text"),
-    tuple[str, ...]: Word("a list of texts"),
-    tuple[float, ...]: Word("a list of numbers"),
-    dict[str, dict[str, str]]: Word("a table of files, each with address, sha256 and licence"),
-}
-
-
-def _shown(value: Any) -> str:
-    """A value as TOML writes it."""
-    match value:
-        case bool():
-            return str(value).lower()
-        case str():
-            return f'"{value}"'
-        case list() | tuple():
-            return f"[{', '.join(map(_shown, value))}]"
-        case _:
-            return str(value)
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError("there is no file {path}", path=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError("{path} is no valid TOML: {reason}", path=path, reason=error) from None
-
-
-def _toml_value(text: str) -> Any:
-    """A value as TOML reads it; what is none is text, so that norm=pre needs no quotes."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
+def check_types(section: str, settings: "Section") -> None:
+    """Every value is of its setting's type, however the settings came about."""
+    faults = [
+        fault
+        for f in fields(settings)
+        if (fault := type_fault(f"{section}.{f.name}", f.type, getattr(settings, f.name)))
+    ]
+    if faults:
+        raise ConfigError("{faults}", faults=tuple(faults))

@@ -215,6 +215,7 @@ def test_one_side_packed_and_the_other_padded():
             Padded(torch.tensor([3, 4])),
             "has a sentence of length 4 in rows of 3 tokens",
         ),
+        (torch.ones(2, 3), Padded(torch.tensor([3, -1])), "has a sentence of length -1"),
         (
             torch.ones(1, 3),
             Packed(torch.tensor([0, 3]), 3),
@@ -257,3 +258,12 @@ def test_a_target_without_a_source():
     with refuses(DataError, "there are 2 source sentences but 1 target sentences"):
         check_pairs(2, 1)
     check_pairs(2, 2)
+
+
+def test_a_fixed_cache_asked_for_fewer_rows():
+    cache = FixedKVCache.empty(torch.zeros(3, 1, 0, 2), max_len=2)
+    with refuses(
+        ModelError,
+        "a cache of fixed size keeps its 3 rows, but 1 were asked for; start without max_len",
+    ):
+        cache.reorder(torch.tensor([1]))

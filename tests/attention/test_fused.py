@@ -22,6 +22,7 @@ from regard.attention import (
     scaled_dot_scores,
 )
 from regard.attention.fused import gaussian_as_dot
+from regard.errors import ModelError
 
 V, W = torch.randn(2, 8), torch.tensor([0.3, 0.8])
 
@@ -183,3 +184,29 @@ def test_half_precision_goes_in_and_comes_out_whatever_the_parameters_are(name):
         "additive": lambda: additive_attention(x, x, x, V),
     }
     assert attentions[name]().dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0, 10_000.0])
+def test_gaussian_attention_does_not_depend_on_where_the_origin_is(offset):
+    query, key, value = (x.detach().float() for x in inputs(1, 2, n_queries=5, n_keys=6))
+    query, key = query + offset, key + offset
+    exact = [x.double() for x in (query, key, value)]
+    truth = attend(*exact, lambda q, k: gaussian_scores(q, k, 1.0)).output
+    ours = gaussian_attention(query, key, value, 1.0).double()
+    assert (ours - truth).abs().max() < 1e-4
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("name", PAIRS)
+def test_packed_rows_must_be_one_row_of_the_right_length(name):
+    fast, _ = PAIRS[name]
+    packed = Packed.of([2, 3], n_tokens=5, n_slots=2, max_len=3)
+    batched, short = torch.randn(3, 2, 5, 8), torch.randn(2, 4, 8)
+    with pytest.raises(
+        ModelError,
+        match=r"^a packed mask is for one row of tokens without a batch, but the heads have shape "
+        r"\(3, 2, 5, \d+\)$",
+    ):
+        fast(batched, batched, batched, Blocks(packed, packed))
+    with pytest.raises(ModelError, match=r"^a packed mask covers 5 tokens but there are 4$"):
+        fast(short, short, short, Blocks(packed, packed))

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from regard.attention import GaussianAttention
@@ -34,3 +35,9 @@ def test_a_narrower_width_looks_at_fewer_keys():
     peaks = [GaussianAttention(w)(query, key, key).weights.max().item() for w in (0.5, 1.0, 4.0)]
     assert peaks == sorted(peaks)
     assert peaks[0] < peaks[2] / 3
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_any_precision_goes_in_and_comes_out(dtype):
+    x = torch.randn(4, 1, dtype=dtype)
+    assert GaussianAttention(2)(x, x, x).output.dtype == dtype

@@ -49,3 +49,11 @@ def test_a_broken_corpus_is_reported_and_then_refused(corpus, capsys):
 def test_a_corpus_that_is_not_there_is_one_sentence(tmp_path, capsys):
     assert run(tmp_path / "nothing") == 3
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_corpus_without_one_pair_is_not_well(tmp_path, capsys):
+    path = tmp_path / "text"
+    path.write_text("only one side\nand another line\n")
+    assert run(path) == 3
+    said = capsys.readouterr()
+    assert said.err.startswith(("error: no pair could be read from", "错误：从"))

@@ -1,3 +1,4 @@
+import errno
 import statistics
 import subprocess
 import sys
@@ -141,3 +142,17 @@ def test_the_language_is_the_persons_choice_then_the_locales(monkeypatch):
     assert language() == "en"
     monkeypatch.setenv("REGARD_LANG", "zh")
     assert language() == "zh"
+
+
+@pytest.mark.usefixtures("_english")
+def test_a_full_disk_is_a_matter_of_resources(capsys, monkeypatch):
+    error = OSError(errno.ENOSPC, "No space left on device", "model")
+    monkeypatch.setattr(cli.CommandsByName, "get_command", failing(error))
+    assert run("demo") == 5
+    assert capsys.readouterr().err == "error: model: No space left on device\n"
+
+
+def test_a_reader_who_leaves_early_is_told_nothing():
+    code = f"{sys.executable} -m regard demo | head -1"
+    out = subprocess.run(["bash", "-c", code], capture_output=True, text=True)
+    assert out.stderr == ""

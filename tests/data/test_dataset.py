@@ -129,3 +129,21 @@ def test_the_facts_are_plain_json(tmp_path):
     build(tmp_path / "data")
     facts = json.loads((tmp_path / "data" / "dataset.json").read_text())
     assert (facts["pairs"], facts["languages"]) == (4, ["en"])
+
+
+def test_a_folder_that_is_no_dataset_is_never_replaced(tmp_path):
+    directory = tmp_path / "data"
+    directory.mkdir()
+    (directory / "train.zh").write_text("precious")
+    with refuses(f"{directory} is there already and is no dataset; name another place for it"):
+        build(directory)
+    assert (directory / "train.zh").read_text() == "precious"
+
+
+def test_facts_that_are_no_facts_are_no_dataset(tmp_path):
+    directory = tmp_path / "data"
+    build(directory)
+    for facts in ("{}", "[]"):
+        (directory / "dataset.json").write_text(facts)
+        with refuses(f"{directory} holds no dataset"):
+            open_dataset(directory)

@@ -155,7 +155,8 @@ def test_all_faults_are_counted_and_only_so_many_named(corpus):
 
 def test_advice_names_filters_with_what_they_would_drop(corpus):
     write(corpus, "train", [*ZH, ZH[0], ZH[0]], [*EN, EN[0], EN[0]])
-    assert advice(examine(find_splits([corpus]))) == {"dedup": 2}
+    write(corpus, "test", [ZH[0]], [EN[0]])
+    assert advice(examine(find_splits([corpus]))) == {"dedup": 2, "drop_overlap": 3}
 
 
 def test_files_may_be_given_two_by_two(corpus):
@@ -169,6 +170,16 @@ def test_files_may_be_given_two_by_two(corpus):
     assert (others["train"].src, others["train"].tgt) == (corpus / "dev.zh", corpus / "test.en")
 
 
+def test_parts_may_be_one_file_each(tmp_path):
+    for name, lines in (("train", range(300)), ("test", range(7, 9))):
+        text = "".join(f"{ZH[i]}\t{EN[i]}\n" for i in lines)
+        (tmp_path / f"{name}.tsv").write_text(text)
+    assert as_table(examine(find_splits([tmp_path])))["overlap"]["test"]["lines"] == [
+        [1, 8],
+        [2, 9],
+    ]
+
+
 def test_one_file_with_both_sides_is_the_training_part(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{zh}\t{en}\n" for zh, en in zip(ZH, EN, strict=True)))
@@ -180,3 +191,24 @@ def test_a_side_without_its_partner_is_refused(corpus):
     files = [corpus / "train.zh", corpus / "train.en", corpus / "dev.zh"]
     with pytest.raises(DataError, match=f"^{re.escape(sentence)}$"):
         find_splits(files)
+
+
+def test_parts_may_be_named_after_their_languages(tmp_path):
+    write(tmp_path, "train.zh-en", ZH, EN)
+    write(tmp_path, "test.zh-en", ZH[3:4], EN[3:4])
+    table = found(tmp_path)
+    assert table["overlap"]["test"]["lines"] == [[1, 4]]
+    assert list(table["splits"]) == ["train", "test.zh-en"]
+
+
+def test_without_a_training_part_nothing_is_said_of_overlap(tmp_path):
+    write(tmp_path, "dev", ZH[:5], EN[:5])
+    write(tmp_path, "test", ZH[:5], EN[:5])
+    assert found(tmp_path)["overlap"] == {}
+
+
+def test_sides_of_one_ending_are_told_apart(tmp_path):
+    (tmp_path / "a.txt").write_text("".join(f"{line}\n" for line in ZH))
+    (tmp_path / "b.txt").write_text("".join(f"{line}\n" for line in EN))
+    table = as_table(examine(find_splits([tmp_path / "a.txt", tmp_path / "b.txt"])))
+    assert list(table["splits"]["train"]["characters"]) == ["source", "target"]

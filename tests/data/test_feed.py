@@ -1,4 +1,6 @@
+import pickle
 import random
+import re
 from itertools import islice
 
 import pytest
@@ -8,8 +10,10 @@ from regard.attention import Packed
 from regard.data.corpus import Pair
 from regard.data.dataset import build_dataset
 from regard.data.feed import Batches, Place
-from regard.errors import DataError
+from regard.errors import ConfigError, DataError
 from regard.text.tokenizer import train_tokenizer
+
+RULE = "there is at least 1 token, and ranks count from 0"
 
 
 def corpus(n=300, languages=("en",)):
@@ -141,3 +145,22 @@ def test_every_batch_can_be_given_to_a_network(dataset, tokenizer):
     for batch in (packed, padded):
         logits = model(batch.src_ids, batch.tgt_ids, batch.src, batch.tgt)
         assert torch.isfinite(logits).all()
+
+
+def test_the_feed_crosses_process_borders_after_use(dataset, tokenizer):
+    feed = batches(dataset, tokenizer)
+    before = ids(feed.batch(Place()))
+    assert ids(pickle.loads(pickle.dumps(feed)).batch(Place())) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"kind": "paded"}, 'batching = "paded" is not one of packed, padded'),
+        ({"tokens": 0}, f"tokens = 0, rank = 0 of 1: {RULE}"),
+        ({"rank": 2, "ranks": 2}, f"tokens = 512, rank = 2 of 2: {RULE}"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(dataset, tokenizer, settings, sentence):
+    with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$"):
+        batches(dataset, tokenizer, **settings)

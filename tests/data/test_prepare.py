@@ -68,15 +68,39 @@ def test_a_dataset_is_built_once_and_again_only_when_something_changed(corpus, t
     settings, calls = config(corpus, "a"), []
     first = prepare(settings, tmp_path / "run", progress=calls.append)
     assert (len(first.dataset), len(first.dev)) == (117, 2)
-    assert first.dropped == {"drop_overlap": 3}
+    assert first.dataset.dropped == {"drop_overlap": 3}
     assert calls
     calls.clear()
     again = prepare(settings, tmp_path / "run", progress=calls.append)
     assert not calls
+    assert again.dataset.dropped == {"drop_overlap": 3}
     assert again.dataset.src[3].tolist() == first.dataset.src[3].tolist()
     write(corpus / "a", "train", ZH[:50], EN[:50])
     assert len(prepare(settings, tmp_path / "run", progress=calls.append).dataset) == 47
     assert calls
+
+
+def test_a_changed_test_set_is_a_changed_dataset(corpus, tmp_path):
+    settings = config(corpus, "a")
+    assert len(prepare(settings, tmp_path / "run").dataset) == 117
+    write(corpus / "a", "test", ZH[5:9], EN[5:9])
+    assert len(prepare(settings, tmp_path / "run").dataset) == 114
+
+
+@pytest.mark.parametrize("place", ["a", "a/train"])
+def test_held_out_sets_of_other_names_are_held_out_too(corpus, place):
+    write(corpus / "a", "val", ZH[20:22], EN[20:22])
+    write(corpus / "a", "test_2016", ZH[30:31], EN[30:31])
+    dropped = Counter()
+    list(training_pairs(config(corpus, place), 1, dropped))
+    assert dropped == {"drop_overlap": 6}
+
+
+def test_a_file_that_is_not_the_recipes_is_refused(corpus, tmp_path):
+    path = str(corpus / "a" / "train.zh")
+    settings = config(corpus, "a", source={path: {"sha256": "0f"}})
+    with pytest.raises(DataError, match=r"is not the file that the recipe means: its sha256 is "):
+        prepare(settings, tmp_path / "run")
 
 
 def test_one_vocabulary_serves_both_sides_or_each_has_its_own(corpus, tmp_path):

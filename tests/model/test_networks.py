@@ -91,6 +91,20 @@ def packed(rows):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
+def test_an_empty_source_says_nothing_whatever_lies_around_it(name):
+    model, target = network(name), torch.randint(0, WORDS, (1, 4))
+    answers = []
+    for filler in (0, 7):
+        ids, empty = torch.full((1, 3), filler), Padded(torch.tensor([0]))
+        answers.append(model(ids, target, empty)[0])
+        src = Packed.of([0, 3], n_tokens=3, n_slots=2, max_len=4)
+        tgt = Packed.of([4, 4], n_tokens=8, n_slots=2, max_len=4)
+        answers.append(model(ids[0], torch.cat([target[0]] * 2), src, tgt)[:4])
+    for answer in answers[1:]:
+        torch.testing.assert_close(answer, answers[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
 @given(place=st.integers(0, 5), word=st.integers(0, WORDS - 1))
 def test_a_future_word_changes_nothing_before_it(name, place, word):
     model = network(name)

@@ -74,7 +74,8 @@ class KVCache:
 class FixedKVCache:
     """A cache of one size for ever, filled in place: a compiled step is compiled once.
 
-    `length` is a tensor, because a number would be part of the compiled program.
+    `length` is a tensor, because a number would be part of the compiled program. For use without
+    gradients: what is written in place cannot be differentiated twice.
     """
 
     key: Float[Tensor, "N H K E"]
@@ -110,7 +111,14 @@ class FixedKVCache:
         return keys <= queries[:, None]
 
     def reorder(self, rows: Int[Tensor, "N"]) -> "FixedKVCache":
-        """Row i becomes what row `rows[i]` was, in the same memory."""
+        """Row i becomes what row `rows[i]` was, in the same memory, so there are as many."""
+        if len(rows) != len(self.key):
+            raise ModelError(
+                "a cache of fixed size keeps its {rows} rows, but {asked} were asked for; "
+                "start without max_len",
+                rows=len(self.key),
+                asked=len(rows),
+            )
         self.key.copy_(self.key.index_select(0, rows))
         self.value.copy_(self.value.index_select(0, rows))
         return self

@@ -79,6 +79,12 @@ def check_layout(ids: Tensor, layout: Layout | None, side: str) -> None:
             n_rows=n_rows,
             n_lens=len(layout.lens),
         )
+    if may_look_at(layout.lens) and int(layout.lens.min()) < 0:
+        raise DataError(
+            "{side} has a sentence of length {length}",
+            side=Word(side),
+            length=int(layout.lens.min()),
+        )
     if may_look_at(layout.lens) and (longest := int(layout.lens.max())) > width:
         raise DataError(
             "{side} has a sentence of length {longest} in rows of {width} tokens",
@@ -113,6 +119,22 @@ def _check_packed(ids: Tensor, layout: Packed, side: str) -> None:
             side=Word(side),
             longest=longest,
             max_len=layout.max_len,
+        )
+
+
+def check_packed_rows(heads: Tensor, layout: Packed) -> None:
+    """What a packed mask is used on is one row of exactly its tokens."""
+    if heads.ndim != 3:
+        raise ModelError(
+            "a packed mask is for one row of tokens without a batch, but the heads have shape "
+            "{shape}",
+            shape=tuple(heads.shape),
+        )
+    if may_look_at(layout.offsets) and (n_tokens := int(layout.offsets[-1])) != heads.shape[-2]:
+        raise ModelError(
+            "a packed mask covers {covered} tokens but there are {tokens}",
+            covered=n_tokens,
+            tokens=heads.shape[-2],
         )
 
 

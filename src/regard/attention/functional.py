@@ -96,7 +96,7 @@ def gaussian_scores(
     """Nadaraya-Watson: minus half the squared distance, times w squared (w = 1 / width)."""
     check_same_width(query, key)
     distance_QKE = query.unsqueeze(-2) - key.unsqueeze(-3)  # not cdist: its matrix form is 6e-5 off
-    w_QKE = w[..., None, None, None] if isinstance(w, Tensor) else w
+    w_QKE = w[..., None, None, None].to(query.dtype) if isinstance(w, Tensor) else w
     return -0.5 * (w_QKE * distance_QKE).square().sum(-1)
 
 

@@ -18,7 +18,12 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention.varlen import varlen_attn
 
-from regard.attention.checks import check_mask, check_same_width, check_values
+from regard.attention.checks import (
+    check_mask,
+    check_packed_rows,
+    check_same_width,
+    check_values,
+)
 from regard.attention.functional import additive_scores, attend, dot_scale
 from regard.attention.masks import Blocks, Causal, Mask, dense
 
@@ -97,10 +102,15 @@ def gaussian_as_dot(
     """Longer vectors whose dot product is `gaussian_scores` up to one number for each query.
 
     The half square of a key is split over two coordinates, a coarse part and the rest: rounded to
-    one bfloat16 it is wrong by up to 1 part in 256 of a number much larger than the scores.
+    one bfloat16 it is wrong by up to 1 part in 256 of a number much larger than the scores. And
+    both are seen from the middle of the keys: distances do not change, but far from the origin
+    they would drown in the squares. (Not in half precision, which has no digits to spare for it.)
     """
     check_same_width(query, key)
     dtype = query.dtype
+    if dtype.itemsize > 2:
+        middle = key.detach().mean(dim=-2, keepdim=True)
+        query, key = query - middle, key - middle
     w_QE = w[..., None, None] if isinstance(w, Tensor) else w
     query, key = (w_QE * query).to(dtype), (w_QE * key).to(dtype)
     exact = torch.promote_types(dtype, torch.float32)
@@ -161,6 +171,8 @@ def _variable_length(
     scale: float,
 ) -> Tensor:
     """Packed rows as they are, by the GPU's kernel for sequences of different lengths."""
+    check_packed_rows(query, mask.query)
+    check_packed_rows(key, mask.key)
     output_PHE: Tensor = varlen_attn(  # type: ignore[assignment]
         query.transpose(0, 1),
         key.transpose(0, 1),
@@ -179,6 +191,8 @@ def _sentence_by_sentence(
     attention: PaddedAttention, query: Tensor, key: Tensor, value: Tensor, mask: Blocks
 ) -> Tensor:
     """Unpack, attend in padded rows, pack: on a CPU 3 times faster than jagged tensors."""
+    check_packed_rows(query, mask.query)
+    check_packed_rows(key, mask.key)
     query_rows = mask.query.unpack(query)
     key_rows, value_rows = mask.key.unpack(key), mask.key.unpack(value)
     mask_rows = mask.padded(query_rows.shape[-2], key_rows.shape[-2])[:, None]

@@ -10,9 +10,9 @@ from regard.attention.functional import Attended, attend, gaussian_scores
 class GaussianAttention(nn.Module):
     """Nadaraya-Watson regression: softmax(-((q - k) w)^2 / 2), and w is learned."""
 
-    def __init__(self, w: float = 1.0) -> None:
+    def __init__(self, w: int | float = 1.0) -> None:
         super().__init__()
-        self.w = nn.Parameter(torch.tensor(w))
+        self.w = nn.Parameter(torch.tensor(float(w)))
 
     def forward(
         self,

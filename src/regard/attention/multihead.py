@@ -6,6 +6,7 @@
 Two classes: `SelfAttention`, where m is x, and `CrossAttention`, where m is another sequence.
 """
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -162,7 +163,7 @@ class Heads(nn.Module):
         """Attention in every head: by the definition if the weights are wanted, else fused."""
         dropout = self.dropout if self.training else 0.0
         if isinstance(mask, Tensor):
-            mask = mask.unsqueeze(-3)  # one mask for all heads
+            mask = torch.atleast_2d(mask).unsqueeze(-3)  # one mask for all heads
         if not wants_weights:
             return Attended(self.score.attend(query, key, value, mask, dropout), None)
         mask = dense(mask, query.shape[-2], key.shape[-2], query.device)

@@ -13,7 +13,7 @@ WORDS = {
         "split": "{name}: {pairs:,} pairs",
         "lengths": "  {lang}: {mean} characters on average, half up to {median}, 99 % up to {p99}, "
         "longest {longest}",
-        "count": "  {n:,} × {kind}, first in line {line}: {detail}",
+        "count": "  {n:,} × {kind}, first in line {line}",
         "overlap": "{name} in train: {pairs:,} pairs ({folded:,} by letters and digits alone)",
         "tokens": "about {tokens:,} tokens an epoch (both sides, 8,000 pieces)",
         "uncovered": "{n:,} characters are rare enough to be spelled in bytes: {examples}",
@@ -23,7 +23,7 @@ WORDS = {
     "zh": {
         "split": "{name}：{pairs:,}个句对",
         "lengths": "  {lang}：平均{mean}个字符，半数不超过{median}，99%不超过{p99}，最长{longest}",
-        "count": "  {n:,}×{kind}，首见于第{line}行：{detail}",
+        "count": "  {n:,}×{kind}，首见于第{line}行",
         "overlap": "{name}与train重复：{pairs:,}个句对（只看字母、汉字和数字则为{folded:,}个）",
         "tokens": "每轮约{tokens:,}个词元（两端合计，词表8,000）",
         "uncovered": "{n:,}个字符很少见，将按字节拼写：{examples}",
@@ -50,6 +50,7 @@ def command(
 
     from regard.data.doctor import as_table, examine
     from regard.data.splits import find_splits
+    from regard.errors import DataError
 
     splits = find_splits(corpus, src_lang, tgt_lang)
     with Console(stderr=True).status("") as status:  # silent unless stderr is a terminal
@@ -58,6 +59,12 @@ def command(
     click.echo(json.dumps(table, ensure_ascii=False, indent=1) if as_json else _shown(table))
     if report.errors:
         raise report.errors[0]
+    if not table["pairs"]:
+        raise DataError(
+            "no pair could be read from {corpus}; two plain files need both their names, one file "
+            "with both sides is TSV, JSONL, TMX, XLIFF or PO by its ending",
+            corpus=", ".join(map(str, corpus)),
+        )
 
 
 def _shown(table: dict[str, Any]) -> str:
@@ -73,7 +80,10 @@ def _shown(table: dict[str, Any]) -> str:
         examples = " ".join(found["character"] for found in rare[:20])
         lines.append(words["uncovered"].format(n=len(rare), examples=examples))
     filters = ", ".join(f"{name} ({n:,})" for name, n in table["advice"].items())
-    lines.append(words["advice"].format(filters=filters) if filters else words["well"])
+    if filters:
+        lines.append(words["advice"].format(filters=filters))
+    elif not table["faults"]:
+        lines.append(words["well"])
     return "\n".join(lines)
 
 
@@ -85,7 +95,6 @@ def _split(name: str, split: dict[str, Any], table: dict[str, Any]) -> list[str]
             lines.append(words["lengths"].format(lang=lang, **numbers))
     for kind, n in split["counts"].items():
         first = next(f for f in split["faults"] if f["kind"] == kind)
-        lines.append(
-            words["count"].format(n=n, kind=kind, line=first["line"], detail=first["detail"])
-        )
+        detail = f": {first['detail']}" if first["detail"] else ""
+        lines.append(words["count"].format(n=n, kind=kind, line=first["line"]) + detail)
     return lines

@@ -12,9 +12,11 @@ import click
 
 from regard import __version__
 from regard.cli.language import language
-from regard.errors import RegardError
+from regard.errors import RegardError, ResourceError
 
 COMMANDS = {
+    "train": "Train a model; without a recipe, Chinese numerals to English.",
+    "translate": "Translate arguments, or lines from stdin, one line out for each.",
     "doctor": "What is wrong with a corpus: faults, overlap, lengths, advice.",
     "demo": "Self-attention of three tokens, worked through with every number.",
 }
@@ -70,6 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if "--debug" in arguments:
             traceback.print_exc()
         _fail(error.in_language(language()), error.exit_code)
+    except OSError as error:
+        if "--debug" in arguments:
+            traceback.print_exc()
+        place = f"{error.filename}: " if error.filename else ""
+        _fail(f"{place}{error.strerror or error}", ResourceError.exit_code)
     except Exception as error:
         if "--debug" in arguments:
             raise

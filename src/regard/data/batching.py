@@ -21,7 +21,8 @@ from regard.errors import ConfigError
 Lengths = NDArray[np.integer]
 
 TILE = 64  # sides of packed rows are multiples of this, which matrix units like
-SLACK = 0.002  # room beyond an equal share, since hands end up equal only to a few tokens
+SLACK = 0.002  # room beyond the fullest hand of the trials
+TRIALS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,34 +57,37 @@ def n_packed_batches(src_lens: Lengths, tgt_lens: Lengths, tokens: int, ranks: i
     return max(math.ceil(per_side / tokens / ranks), 1) * ranks
 
 
-def packed_shape(
-    src_lens: Lengths, tgt_lens: Lengths, n_batches: int, *, growth: float = 1.0
-) -> PackedShape:
-    """The shape that an equal share of the corpus fits, each side by its own total.
+def packed_shape(src_lens: Lengths, tgt_lens: Lengths, n_batches: int) -> PackedShape:
+    """The shape that a fair share of the corpus fits, each side by its own total.
 
-    `growth` is how much longer sentences become when their segmentation is sampled.
+    How fair a share can be depends on the corpus, so a few trial deals tell.
     """
-    longest = math.ceil(int(src_lens.max()) * growth), math.ceil(int(tgt_lens.max()) * growth)
+    trials = [_deal(src_lens, tgt_lens, n_batches, _generator(0, 0, t)) for t in range(TRIALS)]
     n_src, n_tgt = (
-        _side(int(lens.sum()) / n_batches * growth, at_least=most)
-        for lens, most in zip((src_lens, tgt_lens), longest, strict=True)
+        _side(max(np.bincount(hands, lens, minlength=n_batches).max() for hands in trials))
+        for lens in (src_lens, tgt_lens)
     )
-    # the sentences of one hand, and the sentences of padding that fill its row
-    left_over = max(
-        math.ceil(n_src / longest[0] * 2 * SLACK), math.ceil(n_tgt / longest[1] * SLACK)
+    longest = int(src_lens.max()), int(tgt_lens.max())
+    most_pairs = max(int(np.bincount(hands, minlength=n_batches).max()) for hands in trials)
+    # the sentences of padding that fill a row whose hand is the lightest
+    fillers = max(
+        math.ceil((side - np.bincount(hands, lens, minlength=n_batches).min()) / most)
+        for hands in trials
+        for side, lens, most in zip((n_src, n_tgt), (src_lens, tgt_lens), longest, strict=True)
     )
-    n_slots = math.ceil(len(src_lens) / n_batches) + left_over + 2 + 2 * TILE // min(longest)
-    return PackedShape(n_src, n_tgt, n_slots, *longest)
+    return PackedShape(n_src, n_tgt, most_pairs + 2 * fillers + 2, *longest)
 
 
-def _side(share: float, *, at_least: int) -> int:
-    return math.ceil(max(share * (1 + SLACK) + 8, at_least) / TILE) * TILE
+def _side(load: float) -> int:
+    return math.ceil((load * (1 + SLACK) + 8) / TILE) * TILE
 
 
 def packed_plan(
     src_lens: Lengths, tgt_lens: Lengths, shape: PackedShape, n_batches: int, seed: int, epoch: int
 ) -> Plan:
     """Every pair once, dealt into `n_batches` hands that all fit the shape."""
+    if n_batches > len(src_lens):
+        raise too_few(len(src_lens), n_batches)
     for attempt in range(16):
         generator = _generator(seed, epoch, attempt)
         hands = _deal(src_lens, tgt_lens, n_batches, generator)
@@ -100,6 +104,16 @@ def packed_plan(
     )
 
 
+def too_few(n_pairs: int, n_batches: int) -> ConfigError:
+    """What to say of a corpus that does not fill even one batch for each."""
+    return ConfigError(
+        "{pairs} pairs are too few for {batches} batches; choose more tokens a batch, or fewer "
+        "processes",
+        pairs=n_pairs,
+        batches=n_batches,
+    )
+
+
 def padded_plan(
     src_lens: Lengths, tgt_lens: Lengths, tokens: int, seed: int, epoch: int, ranks: int = 1
 ) -> Plan:
@@ -110,6 +124,8 @@ def padded_plan(
     starts = np.concatenate([[0], ends[:-1]])
     groups = [order[start:end] for start, end in zip(starts, ends, strict=True)]
     groups = _equal_steps(groups, ranks)
+    if len(groups) % ranks:
+        raise too_few(len(src_lens), ranks)
     shuffled = [groups[i] for i in generator.permutation(len(groups))]
     return Plan(np.concatenate(shuffled), np.cumsum([len(group) for group in shuffled]))
 

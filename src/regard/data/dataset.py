@@ -8,9 +8,6 @@ a changed corpus, tokenizer or setting is noticed.
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,17 +16,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.corpus import Pair
 from regard.errors import DataError
+from regard.storage import write_json, written_whole
 from regard.text.tokenizer import Tokenizer, load_tokenizer
 
 FORMAT = 1
 CHUNK = 4096  # pairs that a worker is given at a time
 SIDES = ("src", "tgt")
+FACTS = {"fingerprint", "sizes", "dtypes", "languages", "dropped"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,7 @@ def fingerprint(
 
 def open_dataset(directory: Path, expected: str | None = None) -> PairDataset:
     """The dataset in a folder; with `expected`, only if it was made of exactly that."""
-    try:
-        facts = json.loads((directory / "dataset.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise DataError("{directory} holds no dataset", directory=directory) from None
+    facts = _read_facts(directory)
     if expected is not None and facts["fingerprint"] != expected:
         raise DataError(
             "the dataset in {directory} was made from other files or settings; build it again",
@@ -115,6 +112,16 @@ def open_dataset(directory: Path, expected: str | None = None) -> PairDataset:
     )
 
 
+def _read_facts(directory: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads((directory / "dataset.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        facts = None
+    if not isinstance(facts, dict) or not facts.keys() >= FACTS:
+        raise DataError("{directory} holds no dataset", directory=directory)
+    return facts
+
+
 def build_dataset(
     directory: Path,
     pairs: Iterable[Pair],
@@ -125,24 +132,23 @@ def build_dataset(
     max_len: int,
     workers: int = 1,
     progress: Callable[[int], None] = lambda n_pairs: None,
+    dropped: Counter[str] | None = None,
 ) -> PairDataset:
     """Read, tokenise and store every pair; those longer than `max_len` ids are dropped, counted.
 
-    All is written beside the place it is meant for and moved there at the end.
+    `dropped` counts what filters on the way leave out, and is kept with the dataset.
     """
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
-    try:
+    if directory.exists() and not (directory / "dataset.json").exists():
+        raise DataError(
+            "{directory} is there already and is no dataset; name another place for it",
+            directory=directory,
+        )
+    with written_whole(directory) as building:
         for side, tokenizer in zip(SIDES, (src_tokenizer, tgt_tokenizer), strict=True):
             tokenizer.save(building / f"{side}_tokenizer")
         facts = _write(building, pairs, (src_tokenizer, tgt_tokenizer), max_len, workers, progress)
-        facts["fingerprint"] = fingerprint
-        _write_json(building / "dataset.json", facts)
-        if directory.exists():
-            shutil.rmtree(directory)
-        building.rename(directory)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+        facts["dropped"] = dict(facts["dropped"] + (dropped or Counter()))
+        write_json(building / "dataset.json", {**facts, "fingerprint": fingerprint})
     return open_dataset(directory, fingerprint)
 
 
@@ -171,7 +177,7 @@ def _write(
     max_len: int,
     workers: int,
     progress: Callable[[int], None],
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """The files of a dataset but for its facts, which come back."""
     dtypes = tuple(_dtype(len(tokenizer.vocab)) for tokenizer in tokenizers)
     lens, text_lens = (array("q"), array("q")), (array("q"), array("q"))
@@ -204,7 +210,7 @@ def _write(
     return {
         "format": FORMAT,
         "pairs": len(lines),
-        "dropped": dict(dropped),
+        "dropped": dropped,
         "languages": list(languages),
         "dtypes": dict(zip(SIDES, dtypes, strict=True)),
         "sizes": {path.name: path.stat().st_size for path in stored},
@@ -312,10 +318,3 @@ def _map(path: Path, dtype: str) -> NDArray[np.integer]:
     if not path.stat().st_size:
         return np.empty(0, dtype=dtype)  # an empty file cannot be mapped
     return np.memmap(path, dtype=dtype, mode="r")
-
-
-def _write_json(path: Path, facts: dict[str, object]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        json.dump(facts, file, ensure_ascii=False, indent=1)
-        file.flush()
-        os.fsync(file.fileno())

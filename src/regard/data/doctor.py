@@ -58,6 +58,7 @@ class Overlap:
 
     exact: dict[int, int] = field(default_factory=dict)
     folded: dict[int, int] = field(default_factory=dict)
+    n_training: int = 0  # training pairs that would have to go
 
 
 @dataclass(frozen=True)
@@ -93,14 +94,14 @@ def examine(
     for name, split in held_out.items():
         for pair in _look_at(split, progress):
             keys[name].add(pair)
-    overlap = {name: Overlap() for name in held_out}
+    overlap = {name: Overlap() for name in held_out if "train" in splits}
     train = splits.get("train") or next(iter(splits.values()))
     sample = _Sample()
     if train.name not in held_out:
         for pair in _look_at(train, progress):
             sample.add(pair)
-            for name in held_out:
-                _compare(pair, keys[name], overlap[name])
+            for name, found in overlap.items():
+                _compare(pair, keys[name], found)
         _name_overlap(train, overlap)
     return Report(splits, overlap, *_with_tokenizer(sample.pairs, splits.values(), train))
 
@@ -132,12 +133,11 @@ def as_table(report: Report) -> dict[str, Any]:
 def advice(report: Report) -> dict[str, int]:
     """The filters worth turning on, each with how many training pairs it would drop."""
     train = report.splits.get("train") or next(iter(report.splits.values()))
-    overlapping = {other for found in report.overlap.values() for other in found.exact.values()}
     drops = {
         "max_ratio": train.counts["ratio"],
         "script": train.counts["script"],
         "dedup": train.counts["duplicate"],
-        "drop_overlap": len(overlapping),
+        "drop_overlap": sum(found.n_training for found in report.overlap.values()),
     }
     return {name: n for name, n in drops.items() if n}
 
@@ -179,8 +179,7 @@ def _look_at(split: Split, progress: Callable[[str, int], None]) -> Iterator[Pai
                 progress(split.name, split.pairs)
             split.lens[0].append(len(pair.src))
             split.lens[1].append(len(pair.tgt))
-            split.characters.update(pair.src)
-            split.characters.update(pair.tgt)
+            split.characters.update(unicodedata.normalize("NFC", pair.src + pair.tgt))
             split.keys.append(pair_key(pair.src, pair.tgt))
             split.lines.append(pair.line)
             _note_faults(split, pair)
@@ -241,7 +240,9 @@ def _note_faults(split: Split, pair: Pair) -> None:
 
 
 def _compare(pair: Pair, keys: _Keys, overlap: Overlap) -> None:
-    for line in keys.exact.get(pair_key(pair.src, pair.tgt), ()):
+    lines = keys.exact.get(pair_key(pair.src, pair.tgt), ())
+    overlap.n_training += bool(lines)
+    for line in lines:
         overlap.exact.setdefault(line, pair.line)
     for line in keys.folded.get(_folded_key(pair), ()):
         overlap.folded.setdefault(line, pair.line)
@@ -289,6 +290,8 @@ def _split_table(split: Split) -> dict[str, Any]:
 
 def _languages(files: CorpusFiles) -> list[str]:
     """The names of both sides; a file may not say which languages it holds."""
+    if files.src_lang == files.tgt_lang:
+        return ["source", "target"]
     return [files.src_lang or "source", files.tgt_lang or "target"]
 
 

@@ -7,7 +7,6 @@ several ranks takes its own batches of the same plan.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -24,7 +23,7 @@ from regard.data.batching import (
     padded_plan,
 )
 from regard.data.dataset import PairDataset, Side
-from regard.errors import DataError
+from regard.errors import ConfigError, DataError
 from regard.text.tokenizer import Tokenizer
 
 PROBED = 2000  # pairs whose sampled segmentation tells how much longer sentences become
@@ -56,17 +55,17 @@ class Batches(Dataset[Batch]):
     ) -> None:
         if not len(dataset):
             raise DataError("the dataset has no pairs, so there is nothing to train on")
+        _check(kind, tokens, rank, ranks)
         self.dataset = dataset
         self.tokenizers = src_tokenizer, tgt_tokenizer
         self.kind, self.tokens, self.seed = kind, tokens, seed
         self.rank, self.ranks, self.sampled = rank, ranks, sampled
         self.prefixes = [_prefix(src_tokenizer, lang) for lang in dataset.languages]
         growth = self._growth() if sampled else 1.0
-        self.lens = self._planned(dataset.src, 1.0), self._planned(dataset.tgt, 1.0)
         self.planned = self._planned(dataset.src, growth), self._planned(dataset.tgt, growth)
         self.n_packed = n_packed_batches(*self.planned, tokens, ranks)
         self.shape = packed_shape(*self.planned, self.n_packed)
-        self.plan = lru_cache(maxsize=2)(self._plan)
+        self._last: tuple[int, Plan] | None = None
 
     def steps(self, epoch: int) -> int:
         """How many batches this rank has in an epoch: as many as every other."""
@@ -98,6 +97,12 @@ class Batches(Dataset[Batch]):
 
     def __getitem__(self, place: Place) -> Batch:  # what a DataLoader calls
         return self.batch(place)
+
+    def plan(self, epoch: int) -> Plan:
+        """The batches of an epoch, of all ranks; the last one asked for is kept."""
+        if self._last is None or self._last[0] != epoch:
+            self._last = epoch, self._plan(epoch)
+        return self._last[1]
 
     def _plan(self, epoch: int) -> Plan:
         if self.kind == "padded":
@@ -141,6 +146,19 @@ class Batches(Dataset[Batch]):
         return max(
             sum(len(pair[i]) for pair in drawn) / max(sum(len(pair[i]) for pair in plain), 1)
             for i in range(2)
+        )
+
+
+def _check(kind: str, tokens: int, rank: int, ranks: int) -> None:
+    if kind not in ("packed", "padded"):
+        raise ConfigError('batching = "{kind}" is not one of packed, padded', kind=kind)
+    if tokens < 1 or not 0 <= rank < ranks:
+        raise ConfigError(
+            "tokens = {tokens}, rank = {rank} of {ranks}: there is at least 1 token, and ranks "
+            "count from 0",
+            tokens=tokens,
+            rank=rank,
+            ranks=ranks,
         )
 
 

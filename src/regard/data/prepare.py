@@ -7,7 +7,7 @@ What is there already and was made of the same things is used again.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -23,8 +23,10 @@ from regard.data.corpus import (
 )
 from regard.data.dataset import SIDES, PairDataset, build_dataset, fingerprint, open_dataset
 from regard.data.filters import filtered, pair_key
+from regard.data.splits import DEV, TEST, part_names
 from regard.data.tasks import Split, examples
 from regard.errors import ConfigError, DataError, ModelError
+from regard.storage import sha256
 from regard.text.normalize import Normalizer
 from regard.text.sentences import split_sentences
 from regard.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
@@ -35,13 +37,12 @@ TASK_LANGUAGES = {"numerals": ("zh", "en")}
 
 @dataclass(frozen=True)
 class Prepared:
-    """All that training needs of its data, and what was left out on the way."""
+    """All that training needs of its data; the dataset knows what was left out on the way."""
 
     dataset: PairDataset
     src_tokenizer: Tokenizer
     tgt_tokenizer: Tokenizer
     dev: list[Pair]
-    dropped: Counter[str] = field(default_factory=Counter)
 
 
 def prepare(
@@ -58,9 +59,10 @@ def prepare(
     Tokenizers are trained on the corpus unless they are given: a model that goes on learning keeps
     its own.
     """
-    dropped: Counter[str] = Counter()
-    files = [path for corpus in _train_files(config) for path in _paths(corpus)]
-    settings = {**asdict(config), "seed": seed}
+    _check_sums(config)
+    files = [path for corpus in _all_files(config) for path in _paths(corpus)]
+    languages = [(corpus.src_lang, corpus.tgt_lang) for corpus in _all_files(config)]
+    settings = {**asdict(config), "seed": seed, "languages": languages}
     folders = [directory / f"{side}_tokenizer" for side in SIDES]
     if tokenizers is None:
         tokenizers = _tokenizers(config, folders, seed, fingerprint(files, [], settings))
@@ -72,6 +74,7 @@ def prepare(
     try:
         dataset = open_dataset(directory / "dataset", print_of)
     except DataError:
+        dropped: Counter[str] = Counter()
         pairs = training_pairs(config, seed, dropped)
         if config.long == "split":
             pairs = split_long(pairs, src, tgt, config.max_len)
@@ -84,8 +87,9 @@ def prepare(
             max_len=config.max_len,
             workers=workers,
             progress=progress,
+            dropped=dropped,
         )
-    return Prepared(dataset, src, tgt, dev, dropped + Counter(dataset.dropped))
+    return Prepared(dataset, src, tgt, dev)
 
 
 def training_pairs(config: DataConfig, seed: int, dropped: Counter[str]) -> Iterator[Pair]:
@@ -178,13 +182,37 @@ def _train_files(config: DataConfig) -> list[CorpusFiles]:
 
 
 def _held_out_files(config: DataConfig, split: str) -> list[CorpusFiles]:
-    """Where a split lies: where the settings say, or in the directories of the training corpora."""
+    """Where a split lies: where the settings say, or beside the training files by its name."""
     if named := getattr(config, split):
         return [_find(named, config, split)]
-    directories = [place for place in config.train if Path(place).is_dir()]
+    places = [Path(place) for place in config.train]
+    directories = dict.fromkeys(place if place.is_dir() else place.parent for place in places)
     return [
-        _find(place, config, split) for place in directories if any(Path(place).glob(f"{split}.*"))
+        _find(str(directory), config, name)
+        for directory in directories
+        if directory.is_dir()
+        for name in part_names(directory, DEV if split == "dev" else TEST)
     ]
+
+
+def _all_files(config: DataConfig) -> list[CorpusFiles]:
+    """All that a dataset depends on: what is held out too, since it is left out of training."""
+    held_out = [f for split in ("dev", "test") for f in _held_out_files(config, split)]
+    return [*_train_files(config), *held_out]
+
+
+def _check_sums(config: DataConfig) -> None:
+    """Files whose sha256 the recipe knows are those the recipe means."""
+    for place, known in config.source.items():
+        expected, path = known.get("sha256"), Path(place)
+        if expected and path.is_file() and (found := sha256(path)) != expected:
+            raise DataError(
+                "{path} is not the file that the recipe means: its sha256 is {found}, "
+                "not {expected}",
+                path=path,
+                found=found,
+                expected=expected,
+            )
 
 
 def _find(place: str, config: DataConfig, split: str) -> CorpusFiles:
@@ -205,7 +233,7 @@ def _tokenizers(
 ) -> tuple[Tokenizer, Tokenizer]:
     """One for both sides or one for each: those there are, if made of the same, or new ones."""
     try:
-        if (folders[0] / "made_of").read_text() == print_of:
+        if all((folder / "made_of").read_text() == print_of for folder in folders):
             return load_tokenizer(folders[0]), load_tokenizer(folders[1])
     except (OSError, ModelError):
         pass

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard.data.corpus import CorpusFiles, find_corpus
-from regard.data.formats import bare_path
+from regard.data.formats import FORMATS, bare_path
 from regard.errors import DataError
 
-PARTS = ("train", "dev", "valid", "val", "test")
+DEV, TEST = ("dev", "val"), ("test",)  # how the names of such parts begin
+PARTS = ("train", *DEV, *TEST)
 
 
 def find_splits(
@@ -16,28 +17,35 @@ def find_splits(
     """Each part by its name: of a directory, of plain files, or one file as the training part."""
     if len(places) > 1:
         return _of_files(places, src_lang, tgt_lang)
-    names = _part_names(places[0]) if places[0].is_dir() else []
-    return {
+    names = part_names(places[0]) if places[0].is_dir() else []
+    found = {
         name: find_corpus(places[0], src_lang, tgt_lang, split=name) for name in names or ["train"]
     }
+    training = [name for name in found if name.startswith("train")]
+    if len(training) == 1:  # train.zh-en.zh is the training part by another name
+        found = {"train": found.pop(training[0]), **found}
+    return found
 
 
-def _part_names(directory: Path) -> list[str]:
-    """The parts for which there are files, training first."""
-    names = {bare_path(file).stem for file in directory.iterdir() if file.is_file()}
-    found = [name for name in names if name.startswith(PARTS) and _has_two(directory, name)]
+def part_names(directory: Path, kinds: tuple[str, ...] = PARTS) -> list[str]:
+    """The parts of these kinds for which there are files, training first: train, test_2016, ..."""
+    suffixes: dict[str, set[str]] = {}
+    for file in map(bare_path, directory.iterdir()):
+        suffixes.setdefault(file.stem, set()).add(file.suffix.lower())
+    found = [
+        name
+        for name, endings in suffixes.items()
+        if name.startswith(kinds) and (len(endings) > 1 or endings & FORMATS.keys())
+    ]
     return sorted(found, key=lambda name: (name != "train", name))
-
-
-def _has_two(directory: Path, name: str) -> bool:
-    files = [bare_path(file) for file in directory.glob(f"{name}.*")]
-    return len({file.suffix for file in files if file.stem == name}) > 1
 
 
 def _of_files(
     places: Sequence[Path], src_lang: str | None, tgt_lang: str | None
 ) -> dict[str, CorpusFiles]:
     """Plain files two by two: as they come, or those of one name and two languages."""
+    if all(bare_path(place).suffix.lower() in FORMATS for place in places):
+        return {bare_path(p).stem: find_corpus(p, src_lang, tgt_lang) for p in places}
     groups: dict[str, list[Path]] = {}
     for place in places:
         groups.setdefault(bare_path(place).stem, []).append(place)

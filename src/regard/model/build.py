@@ -28,7 +28,7 @@ def build_model(config: ModelConfig, n_src_words: int, n_tgt_words: int) -> Tran
         return Recurrent(
             config.d_model,
             config.n_layers,
-            config.decoder_layers,
+            config.decoder[0],
             source,
             target,
             output,
@@ -40,7 +40,7 @@ def build_model(config: ModelConfig, n_src_words: int, n_tgt_words: int) -> Tran
             final_norm(config.norm, config.d_model),
         ),
         Decoder(
-            [_decoder_layer(config) for _ in range(config.decoder_layers)],
+            [_decoder_layer(config) for _ in range(config.decoder[0])],
             final_norm(config.norm, config.d_model),
         ),
         source,
@@ -67,18 +67,19 @@ def _encoder_layer(config: ModelConfig) -> EncoderLayer:
 
 
 def _decoder_layer(config: ModelConfig) -> DecoderLayer:
+    _, n_heads, d_ff = config.decoder
     return _with_xavier(
         DecoderLayer(
             config.d_model,
-            config.decoder_heads,
-            config.decoder_d_ff,
+            n_heads,
+            d_ff,
             dropout=config.dropout,
             attention_dropout=config.attention_dropout,
             activation_dropout=config.activation_dropout,
             norm=config.norm,
             activation=config.activation,
             score=config.score,
-            rotary=_rotary(config, config.decoder_heads),
+            rotary=_rotary(config, n_heads),
         )
     )
 

@@ -106,8 +106,10 @@ class Recurrent(nn.Module):
         """Nothing written yet; the state has one size whatever `max_len` is."""
         value, layout = memory.output, memory.layout
         mask = None if layout is None else padding_mask(layout.lens, value.shape[-2])
-        # The backward direction has read the whole sentence when it comes to the first word.
-        first_BLD = torch.tanh(self.first(value[:, 0])).unflatten(-1, (self.decoder.num_layers, -1))
+        # The backward direction has read the whole sentence when it comes to the first word; an
+        # empty sentence has none, and what lies in its place is nobody's.
+        read = value[:, 0] if layout is None else value[:, 0] * (layout.lens > 0)[:, None]
+        first_BLD = torch.tanh(self.first(read)).unflatten(-1, (self.decoder.num_layers, -1))
         return RecurrentState(
             first_BLD.transpose(0, 1).contiguous(), self.attention.remember(value), value, mask
         )

@@ -1,0 +1,20 @@
+"""`regard translate`: text in, text out, one line each."""
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("text", nargs=-1)
+@click.option("--model", type=click.Path(path_type=Path), default=Path("regard-model"))
+@click.option("--device", default="cpu", help="cpu or cuda.")
+def command(text: tuple[str, ...], model: Path, device: str) -> None:
+    """Translate arguments, or lines from stdin, one line out for each."""
+    from regard.decode.translator import open_translator
+
+    translator = open_translator(model, device)
+    lines = list(text) or [line.rstrip("\n") for line in sys.stdin]
+    for line in translator.translate(lines):
+        click.echo(line)

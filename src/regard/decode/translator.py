@@ -1,0 +1,82 @@
+"""From text to text with a model directory: what translate, evaluate and serve call."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+from regard.attention.layout import Padded
+from regard.bundle import Bundle, open_bundle
+from regard.decode.greedy import greedy
+from regard.model.build import build_model
+from regard.model.recurrent import Recurrent
+from regard.model.transformer import Transformer
+from regard.text.tokenizer import Tokenizer
+
+Network = Transformer | Recurrent
+ROWS = 64  # sentences translated at once
+
+
+class Translator:
+    """A model ready to translate."""
+
+    def __init__(self, bundle: Bundle, device: str = "cpu") -> None:
+        self.bundle = bundle
+        self.device = torch.device(device)
+        src, tgt = bundle.src_tokenizer, bundle.tgt_tokenizer
+        self.network = build_model(bundle.model, len(src.vocab), len(tgt.vocab))
+        _load(self.network, bundle.weights)
+        self.network.to(self.device).eval()
+
+    def translate(self, texts: Sequence[str]) -> list[str]:
+        """The translation of each text; an empty one stays empty."""
+        src, tgt = self.bundle.src_tokenizer, self.bundle.tgt_tokenizer
+        return translate_with(self.network, src, tgt, texts, self.device)
+
+
+def open_translator(path: Path, device: str = "cpu") -> Translator:
+    """The translator in a model directory."""
+    return Translator(open_bundle(path), device)
+
+
+def translate_with(
+    network: Network, src: Tokenizer, tgt: Tokenizer, texts: Sequence[str], device: torch.device
+) -> list[str]:
+    """Greedy translations, like lengths together, in the order of the texts."""
+    ids = [[*row, src.vocab.eos] for row in src.encode_all(list(texts))]
+    order = sorted(range(len(texts)), key=lambda i: len(ids[i]))
+    translated = [""] * len(texts)
+    wanted = [i for i in order if texts[i].strip()]
+    for start in range(0, len(wanted), ROWS):
+        chosen = wanted[start : start + ROWS]
+        rows = _decode(network, [ids[i] for i in chosen], src, tgt, device)
+        for i, row in zip(chosen, rows, strict=True):
+            translated[i] = tgt.decode(row)
+    return translated
+
+
+@torch.no_grad()
+def _decode(
+    network: Network, rows: list[list[int]], src: Tokenizer, tgt: Tokenizer, device: torch.device
+) -> list[list[int]]:
+    lens = torch.tensor([len(row) for row in rows], device=device)
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [src.vocab.pad] * (width - len(row)) for row in rows], device=device)
+    state = network.start(network.encode(ids, Padded(lens)))
+    return greedy(
+        network.step,
+        state,
+        len(rows),
+        bos=tgt.vocab.bos,
+        eos=tgt.vocab.eos,
+        max_len=2 * width + 20,
+        device=device,
+    )
+
+
+def _load(network: Network, weights: Path) -> None:
+    own = dict(network.named_parameters())
+    with torch.no_grad():
+        for name, tensor in load_file(weights).items():
+            own[name].copy_(tensor)

@@ -1,0 +1,92 @@
+"""Settings as text and as values: what TOML says, and what is wrong with it."""
+
+import difflib
+import math
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from regard.errors import ConfigError, Word
+
+
+def unknown(name: str, known: Iterable[str]) -> ConfigError:
+    """The error of a name that is no setting, with the nearest that is one."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if near:
+        return ConfigError("unknown setting {name}; did you mean {near}?", name=name, near=near[0])
+    return ConfigError("unknown setting {name}", name=name)
+
+
+def type_fault(name: str, kind: Any, value: Any) -> ConfigError | None:
+    """What is wrong with a value that is not of its setting's type, or not among its choices."""
+    if get_origin(kind) is Literal:
+        if value in get_args(kind):
+            return None
+        choices = ", ".join(get_args(kind))
+        return ConfigError(
+            "{name} = {value} is not one of {choices}",
+            name=name,
+            value=shown(value),
+            choices=choices,
+        )
+    if _fits(value, kind):
+        return None
+    return ConfigError(
+        "{name} = {value} must be {kind}", name=name, value=shown(value), kind=_KINDS[kind]
+    )
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if get_origin(kind) is tuple:
+        return isinstance(value, list | tuple) and all(_fits(v, get_args(kind)[0]) for v in value)
+    if get_origin(kind) is dict:
+        key_kind, value_kind = get_args(kind)
+        return isinstance(value, dict) and all(
+            _fits(k, key_kind) and _fits(v, value_kind) for k, v in value.items()
+        )
+    if kind is float:  # a whole number is fine; nan and infinity are numbers to Python alone
+        return type(value) in (int, float) and math.isfinite(value)
+    return type(value) is kind  # a bool is an int to Python, not to a person
+
+
+_KINDS = {
+    int: Word("a whole number"),
+    float: Word("a number"),
+    bool: Word("true or false"),
+    str: Word("text"),
+    tuple[str, ...]: Word("a list of texts"),
+    tuple[float, ...]: Word("a list of numbers"),
+    dict[str, dict[str, str]]: Word("a table of files, each with address, sha256 and licence"),
+}
+
+
+def shown(value: Any) -> str:
+    """A value as TOML writes it."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"'
+        case list() | tuple():
+            return f"[{', '.join(map(shown, value))}]"
+        case _:
+            return str(value)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file as nested dictionaries."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError("there is no file {path}", path=path) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError("{path} is no valid TOML: {reason}", path=path, reason=error) from None
+
+
+def toml_value(text: str) -> Any:
+    """A value as TOML reads it; what is none is text, so that norm=pre needs no quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,0 +1,124 @@
+import json
+import re
+
+import pytest
+
+from regard.bundle import open_bundle
+from regard.cli.main import main
+from regard.config import config_from_table
+from regard.errors import ModelError
+
+SMALL = [
+    "data.task=copy", "data.task_pairs=200", "data.tokenizer=char", "data.vocab_size=300",
+    "model.d_model=16", "model.n_layers=1", "model.n_heads=2", "model.d_ff=16",
+    "model.norm=pre", "train.tokens=256", "train.warmup=2", "train.log_every=2",
+    "train.validate_every=4", "train.save_every=2",
+]  # fmt: skip
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    return left.value.code or 0
+
+
+def train(output, *more, steps=4, resume=False):
+    flags = [
+        word for setting in (*SMALL, f"train.steps={steps}", *more) for word in ("--set", setting)
+    ]
+    return run("train", "-o", output, *flags, *(["--resume"] if resume else []))
+
+
+def losses(output):
+    lines = (output.with_name(output.name + ".run") / "metrics.jsonl").read_text().splitlines()
+    return {m["step"]: m["loss"] for m in map(json.loads, lines) if "loss" in m}
+
+
+def test_a_model_is_trained_saved_and_translates_one_line_for_each(tmp_path, capsys, monkeypatch):
+    output = tmp_path / "model"
+    assert train(output) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "next: regard translate" in said.err
+    assert run("translate", "--model", output, "1 2 3", "", "  ") == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert len(lines) == 4
+    assert lines[1:] == ["", "", ""]
+    assert sorted(path.name for path in output.iterdir()) == [
+        "MANIFEST.json", "README.md", "config.json", "model.safetensors",
+        "src_tokenizer", "tgt_tokenizer",
+    ]  # fmt: skip
+
+
+def test_a_resumed_run_goes_on_as_if_it_had_never_stopped(tmp_path):
+    dropout = "model.dropout=0.3"
+    train(tmp_path / "whole", dropout, "train.schedule=constant", steps=8)
+    train(tmp_path / "parts", dropout, "train.schedule=constant", steps=4)
+    train(tmp_path / "parts", dropout, "train.schedule=constant", steps=8, resume=True)
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
+    assert weights[0] == weights[1]
+
+
+def test_the_settings_are_shown_as_toml_that_reads_back(capsys):
+    import tomllib
+
+    assert run("train", "--print-config", "--set", "train.seed=7") == 0
+    table = tomllib.loads(capsys.readouterr().out)
+    config = config_from_table(table)
+    assert (config.train.seed, config.data.task) == (7, "numerals")
+
+
+def test_a_bad_setting_is_one_sentence_and_exit_code_two(capsys, monkeypatch):
+    monkeypatch.setenv("REGARD_LANG", "en")
+    assert run("train", "--set", "train.lrr=1") == 2
+    assert capsys.readouterr().err == ("error: unknown setting train.lrr; did you mean train.lr?\n")
+
+
+def test_a_damaged_model_is_refused_with_the_names_of_its_bad_files(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("REGARD_LANG", "en")
+    output = tmp_path / "model"
+    train(output)
+    weights = output / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    (output / "README.md").unlink()
+    sentence = (
+        f"{output} is damaged: README.md, model.safetensors is missing or not as it was written; "
+        "copy the model again"
+    )
+    with pytest.raises(ModelError, match=f"^{re.escape(sentence)}$"):
+        open_bundle(output)
+    capsys.readouterr()
+    assert run("translate", "--model", output, "1") == 4
+    assert capsys.readouterr().err == f"error: {sentence}\n"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda p: p.rename(p.with_name("elsewhere")), "there is no model directory {path}"),
+        (lambda p: (p / "MANIFEST.json").unlink(),
+         "{path} is no model directory: it has no MANIFEST.json"),
+        (lambda p: (p / "MANIFEST.json").write_text("["), "{path}/MANIFEST.json is no valid JSON"),
+        (lambda p: (p / "MANIFEST.json").write_text('{"format": 99}'),
+         "{path} is a model of format 99, but this regard reads format 1"),
+    ],
+)  # fmt: skip
+def test_what_is_no_model_is_refused(tmp_path, spoil, sentence):
+    output = tmp_path / "model"
+    train(output, steps=1)
+    spoil(output)
+    with pytest.raises(ModelError, match=f"^{re.escape(sentence.format(path=output))}$"):
+        open_bundle(output)
+
+
+def test_a_place_that_holds_something_else_is_refused_before_training(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("REGARD_LANG", "en")
+    (tmp_path / "thesis").mkdir()
+    assert train(tmp_path / "thesis") == 4
+    assert capsys.readouterr().err == (
+        f"error: {tmp_path / 'thesis'} is there already and is no model; "
+        "name another place with -o\n"
+    )
