@@ -153,6 +153,7 @@ def test_the_feed_crosses_process_borders_after_use(dataset, tokenizer):
     assert ids(pickle.loads(pickle.dumps(feed)).batch(Place())) == before
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [

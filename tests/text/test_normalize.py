@@ -1,5 +1,6 @@
 import itertools
 import json
+import sys
 import time
 import unicodedata
 
@@ -106,3 +107,8 @@ def test_a_bad_setting_is_named():
     with pytest.raises(ConfigError) as raised:
         Normalizer.from_table({"forme": "nfc"})
     assert str(raised.value) == "unknown setting normalizer.forme"
+
+
+def test_text_that_keeps_its_script_needs_no_converter(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opencc", None)
+    assert Normalizer()("乾隆年間") == "乾隆年間"

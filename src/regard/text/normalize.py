@@ -11,8 +11,6 @@ from functools import cache
 from itertools import groupby
 from typing import Any, Literal, get_args
 
-from opencc import OpenCC
-
 from regard.errors import ConfigError
 
 Form = Literal["nfc", "nfkc", "none"]
@@ -138,5 +136,7 @@ def _is_mark(char: str) -> bool:
 
 
 @cache
-def _opencc(config: str) -> OpenCC:
+def _opencc(config: str) -> Any:
+    from opencc import OpenCC  # only for those who ask: most text is left in its own script
+
     return OpenCC(config)
