@@ -1,6 +1,6 @@
 """`regard train`: from settings and text to a model directory."""
 
-import sys
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +45,6 @@ def run(config: Config, output: Path, *, resume: bool) -> None:
 
     from regard.bundle import check_place
     from regard.data.feed import Batches
-    from regard.data.prepare import prepare
     from regard.model.build import build_model
     from regard.train.checkpoint import load_newest
     from regard.train.log import Log
@@ -56,9 +55,7 @@ def run(config: Config, output: Path, *, resume: bool) -> None:
     started, settings = time.monotonic(), config.train
     folder = output.with_name(output.name + ".run")
     device = _device(settings.device)
-    prepared = prepare(
-        config.data, folder / "data", seed=settings.seed, progress=_counter("pairs read")
-    )
+    prepared = _prepared(config, folder / "data")
     log = Log(folder / "metrics.jsonl", settings.steps)
     log.say(_data_line(prepared))
     torch.manual_seed(settings.seed)
@@ -185,12 +182,23 @@ def _hooks(config: Config, prepared: "Prepared", folder: Path, log: "Log", devic
     return hooks
 
 
-def _counter(what: str) -> Any:
-    def progress(n: int) -> None:
-        if sys.stderr.isatty():
-            click.echo(f"\r{n:,} {what}", nl=False, err=True)
+def _prepared(config: Config, folder: Path) -> "Prepared":
+    """The dataset, by as many processes as there are cores, with a bar that shows it is alive."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    return progress
+    from regard.data.prepare import prepare
+
+    columns = (BarColumn(), TextColumn("{task.completed:,.0f} pairs"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        reading = bar.add_task("", total=None)  # a stream does not know its end
+        return prepare(
+            config.data,
+            folder,
+            seed=config.train.seed,
+            workers=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
+            progress=lambda n: bar.update(reading, completed=n),
+        )
 
 
 def _data_line(prepared: "Prepared") -> str:

@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, islice
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -235,7 +236,8 @@ def _encode_all(
     if workers <= 1:
         yield from (_encode(chunk, tokenizers, dtypes, max_len) for chunk in chunks)
         return
-    with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(building,)) as pool:
+    fresh = get_context("spawn")  # a fork of a process with threads, as torch's, may hang
+    with ProcessPoolExecutor(workers, fresh, _start_worker, (building,)) as pool:
         waiting = [
             pool.submit(_encode_in_worker, chunk, dtypes, max_len)
             for chunk in islice(chunks, 2 * workers)
