@@ -6,13 +6,14 @@ written last and holds the fingerprint of all that went in, so a half-built fold
 a changed corpus, tokenizer or setting is noticed.
 """
 
+import gc
 import hashlib
 import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from multiprocessing import get_context
@@ -186,6 +187,7 @@ def _write(
     languages: dict[str, int] = {}
     n_read = 0
     with ExitStack() as stack:
+        stack.enter_context(_without_collector())
         files = {
             f"{side}.{kind}": stack.enter_context((building / f"{side}.{kind}").open("wb"))
             for side in SIDES
@@ -216,6 +218,18 @@ def _write(
         "dtypes": dict(zip(SIDES, dtypes, strict=True)),
         "sizes": {path.name: path.stat().st_size for path in stored},
     }
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Python looks for cycles among new lists; sentences have none, and the look costs time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
