@@ -149,7 +149,9 @@ def test_long_pairs_are_split_where_both_sides_have_as_many_sentences():
 
 
 def test_nothing_to_train_on_is_said(tmp_path):
-    with pytest.raises(ConfigError, match=r"^there is nothing to train on; set data\.train or"):
+    with pytest.raises(
+        ConfigError, match=r"^there is nothing to train on; set data\.train or data\.task$"
+    ):
         prepare(DataConfig(), tmp_path)
 
 

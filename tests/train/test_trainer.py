@@ -184,3 +184,4 @@ def test_weights_of_another_model_are_refused_with_all_that_is_wrong(tmp_path):
         in str(caught.value)
     )
     assert "encoder.layers.0.feed_forward.outer.weight has shape" in str(caught.value)
+    assert str(caught.value).startswith("the weights do not fit the model: ")
