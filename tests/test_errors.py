@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import regard
-from regard import errors
 from regard.errors import ConfigError, DataError, ModelError, RegardError, ResourceError, Word
 
 SOURCE = Path(regard.__file__).parent
@@ -102,4 +101,3 @@ def test_a_caller_can_catch_them_together_or_as_pythons_own():
     assert issubclass(ConfigError, RegardError)
     assert issubclass(ModelError, ValueError)
     assert issubclass(ResourceError, RuntimeError)
-    assert errors.__doc__

@@ -100,7 +100,7 @@ def save(
 
     from regard import __version__
     from regard.bundle import write_bundle
-    from regard.train.checkpoint import weights_of
+    from regard.model.weights import weights_of
 
     facts = {
         "regard": __version__,
@@ -196,7 +196,7 @@ def _prepared(config: Config, folder: Path) -> "Prepared":
             config.data,
             folder,
             seed=config.train.seed,
-            workers=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
+            workers=os.cpu_count() or 1,
             progress=lambda n: bar.update(reading, completed=n),
         )
 

@@ -12,6 +12,7 @@ from regard.decode.greedy import greedy
 from regard.model.build import build_model
 from regard.model.recurrent import Recurrent
 from regard.model.transformer import Transformer
+from regard.model.weights import load_weights
 from regard.text.tokenizer import Tokenizer
 
 Network = Transformer | Recurrent
@@ -26,7 +27,7 @@ class Translator:
         self.device = torch.device(device)
         src, tgt = bundle.src_tokenizer, bundle.tgt_tokenizer
         self.network = build_model(bundle.model, len(src.vocab), len(tgt.vocab))
-        _load(self.network, bundle.weights)
+        load_weights(self.network, load_file(bundle.weights))
         self.network.to(self.device).eval()
 
     def translate(self, texts: Sequence[str]) -> list[str]:
@@ -73,10 +74,3 @@ def _decode(
         max_len=2 * width + 20,
         device=device,
     )
-
-
-def _load(network: Network, weights: Path) -> None:
-    own = dict(network.named_parameters())
-    with torch.no_grad():
-        for name, tensor in load_file(weights).items():
-            own[name].copy_(tensor)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from regard.data.feed import Place
 from regard.errors import ModelError
+from regard.model.weights import load_weights, weights_of
 from regard.storage import sha256, write_json, written_whole
 from regard.train.trainer import TrainState
 
@@ -55,32 +56,6 @@ def load_newest(
         if is_whole(place):
             return _load(place, model, optimizer)
     return None
-
-
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Every parameter once, by its first name: what is shared is stored once."""
-    return {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
-
-
-def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Put weights into a model; all that are missing, unexpected or of another shape are named."""
-    own = dict(model.named_parameters())
-    wrong = [
-        *(f"{name} is missing" for name in own.keys() - weights.keys()),
-        *(f"{name} is unexpected" for name in weights.keys() - own.keys()),
-        *(
-            f"{name} has shape {tuple(weights[name].shape)} instead of {tuple(own[name].shape)}"
-            for name in own.keys() & weights.keys()
-            if weights[name].shape != own[name].shape
-        ),
-    ]
-    if wrong:
-        raise ModelError(
-            "the weights do not fit the model: {wrong}", wrong=", ".join(sorted(wrong))
-        )
-    with torch.no_grad():
-        for name, parameter in own.items():
-            parameter.copy_(weights[name])
 
 
 def is_whole(place: Path) -> bool:

@@ -1,0 +1,34 @@
+"""The weights of a network by name: out of it, and into it if they are exactly those it has."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import ModelError
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Every parameter once, by its first name: what is shared is stored once."""
+    return {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Put weights into a model; all that are missing, unexpected or of another shape are named."""
+    own = dict(model.named_parameters())
+    wrong = [
+        *(f"{name} is missing" for name in own.keys() - weights.keys()),
+        *(f"{name} is unexpected" for name in weights.keys() - own.keys()),
+        *(
+            f"{name} has shape {tuple(weights[name].shape)} instead of {tuple(own[name].shape)}"
+            for name in own.keys() & weights.keys()
+            if weights[name].shape != own[name].shape
+        ),
+    ]
+    if wrong:
+        raise ModelError(
+            "the weights do not fit the model: {wrong}", wrong=", ".join(sorted(wrong))
+        )
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(weights[name])
