@@ -10,10 +10,18 @@ imported here: a saved model's settings are read by programs that never load tor
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from regard.errors import ConfigError
 from regard.settings import read_toml, shown, toml_value, type_fault, unknown
+
+T = TypeVar("T")
+
+
+def setting(default: T, words: str) -> T:
+    """A setting with its default, and what it means: the comment beside it in a written recipe."""
+    value: T = field(default=default, metadata={"words": words})
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,25 +31,35 @@ class ModelConfig:
     The defaults are the paper's base model.
     """
 
-    kind: Literal["transformer", "recurrent"] = "transformer"
-    d_model: int = 512
-    n_layers: int = 6
-    n_heads: int = 8
-    d_ff: int = 2048
-    decoder_layers: int = 0  # 0, here and in the two below: as the encoder
-    decoder_heads: int = 0
-    decoder_d_ff: int = 0
-    norm: Literal["post", "pre"] = "post"
-    activation: Literal["relu", "swish"] = "relu"
-    score: Literal["scaled_dot", "dot", "additive", "gaussian"] = "scaled_dot"
-    positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
-    max_len: int = 1024
-    share: Literal["all", "target", "none"] = "all"  # which embeddings the output map shares
-    scale_embeddings: bool = True
-    output_bias: bool = False
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
+    kind: Literal["transformer", "recurrent"] = setting(
+        "transformer", "transformer, or recurrent: Bahdanau's GRU with additive attention"
+    )
+    d_model: int = setting(512, "width of every vector between the layers")
+    n_layers: int = setting(6, "layers of the encoder, and of the decoder unless it has its own")
+    n_heads: int = setting(8, "heads of each attention; they share d_model among them")
+    d_ff: int = setting(2048, "width inside the feed-forward layers")
+    decoder_layers: int = setting(0, "layers of the decoder; 0: as the encoder")
+    decoder_heads: int = setting(0, "heads of the decoder; 0: as the encoder")
+    decoder_d_ff: int = setting(0, "feed-forward width of the decoder; 0: as the encoder")
+    norm: Literal["post", "pre"] = setting(
+        "post", "layer norm after each sublayer, as in the paper, or before it: steadier when deep"
+    )
+    activation: Literal["relu", "swish"] = setting("relu", "of the feed-forward layers")
+    score: Literal["scaled_dot", "dot", "additive", "gaussian"] = setting(
+        "scaled_dot", "how well a key matches a query"
+    )
+    positions: Literal["sinusoidal", "learned", "rotary", "none"] = setting(
+        "sinusoidal", "how a token knows its place"
+    )
+    max_len: int = setting(1024, "the most tokens of a sentence that positions are made for")
+    share: Literal["all", "target", "none"] = setting(
+        "all", "embeddings the output shares its matrix with: both, the target's, or none"
+    )
+    scale_embeddings: bool = setting(True, "embeddings times the root of d_model, as in the paper")
+    output_bias: bool = setting(False, "whether each word of the output has a bias")
+    dropout: float = setting(0.1, "of embeddings and of what each sublayer adds")
+    attention_dropout: float = setting(0.0, "of attention weights")
+    activation_dropout: float = setting(0.0, "inside the feed-forward layers")
 
     def __post_init__(self) -> None:
         check_types("model", self)
@@ -141,29 +159,35 @@ _DECODER_SIZES = ("decoder_layers", "decoder_heads", "decoder_d_ff")
 class DataConfig:
     """Which text, how it is cleaned, and how it becomes tokens."""
 
-    task: Literal["none", "copy", "reverse", "sort", "numerals"] = "none"  # made up, not read
-    task_pairs: int = 200_000
-    train: tuple[str, ...] = ()  # directories, prefixes or files
-    weights: tuple[float, ...] = ()  # how often each is read; none: once
-    dev: str = ""  # empty, here and for test: those beside the training files
-    test: str = ""
-    src_lang: str = ""
-    tgt_lang: str = ""
-    both_directions: bool = False  # a token in front of the source asks for its target language
-    on_bad: Literal["drop", "stop"] = "drop"
-    max_ratio: float = 0.0  # 0: no limit
-    dedup: bool = False
-    script: bool = False
-    drop_overlap: bool = True
-    max_len: int = 256
-    long: Literal["drop", "split"] = "drop"
-    form: Literal["nfc", "nfkc", "none"] = "nfc"
-    width: Literal["keep", "half"] = "keep"
-    han: Literal["keep", "simplified", "traditional"] = "keep"
-    tokenizer: Literal["unigram", "bpe", "char", "word"] = "unigram"
-    vocab_size: int = 8000
-    joint: bool = True
-    sampled: bool = False
+    task: Literal["none", "copy", "reverse", "sort", "numerals"] = setting(
+        "none", "a task that is made up instead of read from files"
+    )
+    task_pairs: int = setting(200_000, "how many pairs of the task to make")
+    train: tuple[str, ...] = setting(
+        (), "training text: directories, prefixes (a for a.zh and a.en), or files of pairs"
+    )
+    weights: tuple[float, ...] = setting((), "how often each of them is read; none: once")
+    dev: str = setting("", "development text; empty: that beside the training text, or held out")
+    test: str = setting("", "test text, kept out of training; empty: that beside the training text")
+    src_lang: str = setting("", "language to translate from; empty: as the file names say")
+    tgt_lang: str = setting("", "language to translate to; empty: as the file names say")
+    both_directions: bool = setting(
+        False, "one model for both, by a token in front of the source that asks for a language"
+    )
+    on_bad: Literal["drop", "stop"] = setting("drop", "what to do about a line that is no text")
+    max_ratio: float = setting(0.0, "most times as long as the other a side may be; 0: no limit")
+    dedup: bool = setting(False, "whether a pair that was there before is dropped")
+    script: bool = setting(False, "whether a side in another script than its language's is dropped")
+    drop_overlap: bool = setting(True, "whether pairs of dev and test are dropped from training")
+    max_len: int = setting(256, "the most tokens of a side; longer pairs are dropped or split")
+    long: Literal["drop", "split"] = setting("drop", "what to do about longer pairs")
+    form: Literal["nfc", "nfkc", "none"] = setting("nfc", "Unicode form of all text")
+    width: Literal["keep", "half"] = setting("keep", "full-width letters and digits: kept, or half")
+    han: Literal["keep", "simplified", "traditional"] = setting("keep", "script of Chinese text")
+    tokenizer: Literal["unigram", "bpe", "char", "word"] = setting("unigram", "kind of tokens")
+    vocab_size: int = setting(8000, "tokens in the vocabulary")
+    joint: bool = setting(True, "one vocabulary for both languages")
+    sampled: bool = setting(False, "a new segmentation of each sentence in each epoch")
     source: dict[str, dict[str, str]] = field(default_factory=dict)  # address, sha256, licence
 
     def __post_init__(self) -> None:
@@ -212,35 +236,89 @@ class DataConfig:
 class TrainConfig:
     """How the weights are found."""
 
-    steps: int = 20_000
-    tokens: int = 4096  # a batch, each side
-    batching: Literal["padded", "packed"] = "padded"
-    accumulate: int = 1
-    lr: float = 7e-4
-    schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
-    warmup: int = 4000
-    label_smoothing: float = 0.1
-    clip: float = 1.0
-    seed: int = 1
-    log_every: int = 50
-    validate_every: int = 1000
-    save_every: int = 1000
-    keep: int = 2
-    workers: int = 0
-    device: str = "auto"
+    steps: int = setting(20_000, "updates of the weights")
+    tokens: int | Literal["auto"] = setting(
+        4096, "tokens of each side in a batch; auto: as many as the memory holds"
+    )
+    batching: Literal["padded", "packed"] = setting(
+        "padded", "rows filled up to the longest, or all sentences end to end (for a GPU)"
+    )
+    accumulate: int = setting(1, "batches to an update")
+    lr: float = setting(7e-4, "learning rate at the end of the warm-up")
+    schedule: Literal["inverse_sqrt", "cosine", "constant"] = setting(
+        "inverse_sqrt", "how the rate falls after the warm-up"
+    )
+    warmup: int = setting(4000, "updates until the rate is reached")
+    label_smoothing: float = setting(0.1, "share of each target that is spread over all words")
+    clip: float = setting(1.0, "longest gradient; longer ones are shortened to it")
+    seed: int = setting(1, "of weights, order, dropout and sampling")
+    precision: Literal["auto", "float32", "bf16"] = setting(
+        "auto", "auto: bf16 on a GPU that has it, else float32"
+    )
+    compile: Literal["auto", "on", "off"] = setting(
+        "auto", "auto: compiled with packed batches on a GPU"
+    )
+    parallel: Literal["ddp", "fsdp"] = setting(
+        "ddp", "several processes each hold the whole model, or a share of it"
+    )
+    ema: float = setting(0.0, "weights are a running average that keeps this share; 0: none")
+    average: int = setting(0, "weights are the average of this many checkpoints; 0: none")
+    average_of: Literal["last", "best"] = setting("last", "which checkpoints are averaged")
+    snapshots: tuple[int, ...] = setting((), "updates after which the model is kept to look at")
+    metric: Literal["loss", "accuracy", "bleu", "chrf", "exact"] = setting(
+        "loss", "of the development text: what is best, and what patience waits for"
+    )
+    patience: int = setting(0, "validations without a better metric before it stops; 0: never")
+    validate_every: int = setting(1000, "updates between validations; each is followed by a save")
+    save_every: int = setting(1000, "updates between checkpoints")
+    log_every: int = setting(50, "updates between lines of the log")
+    workers: int = setting(0, "processes that make batches ahead")
+    device: str = setting("auto", "cpu, cuda, cuda:1; auto: a GPU if there is one")
 
     def __post_init__(self) -> None:
         check_types("train", self)
-        positive = ("steps", "tokens", "accumulate", "log_every", "validate_every", "save_every")
-        faults = [
-            ConfigError(
-                "train.{name} = {value} must be at least 1", name=name, value=getattr(self, name)
-            )
-            for name in (*positive, "keep")
-            if getattr(self, name) < 1
-        ]
+        faults = [*self._number_faults(), *self._share_faults()]
         if faults:
             raise ConfigError("{faults}", faults=tuple(faults))
+
+    def _number_faults(self) -> Iterable[ConfigError]:
+        counts = ("steps", "tokens", "accumulate", "validate_every", "save_every", "log_every")
+        least = {**dict.fromkeys(counts, 1), "warmup": 0, "average": 0, "patience": 0, "workers": 0}
+        for name, bound in least.items():
+            value = getattr(self, name)
+            if value != "auto" and value < bound:
+                yield ConfigError(
+                    "train.{name} = {value} must be at least {least}",
+                    name=name,
+                    value=value,
+                    least=bound,
+                )
+        if any(step < 1 for step in self.snapshots):
+            yield ConfigError(
+                "train.snapshots = {value} must be numbers of updates, the first of which is 1",
+                value=shown(self.snapshots),
+            )
+        for name in ("lr", "clip"):
+            if getattr(self, name) <= 0:
+                yield ConfigError(
+                    "train.{name} = {value} must be above 0", name=name, value=getattr(self, name)
+                )
+
+    def _share_faults(self) -> Iterable[ConfigError]:
+        for name in ("label_smoothing", "ema"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                yield ConfigError(
+                    "train.{name} = {value} must be at least 0 and below 1",
+                    name=name,
+                    value=getattr(self, name),
+                )
+        if self.ema and self.average:
+            yield ConfigError(
+                "train.ema = {ema} and train.average = {average} are two ways to average weights; "
+                "choose one",
+                ema=self.ema,
+                average=self.average,
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +336,19 @@ class Config:
 
 def read_config(path: Path | None = None, overrides: Iterable[str] = ()) -> Config:
     """The settings of a TOML file, or the defaults, with `section.name=value` laid over them."""
-    table: dict[str, Any] = read_toml(path) if path else {}
+    return config_from_table(config_table(path, overrides))
+
+
+def config_table(
+    path: Path | None = None,
+    overrides: Iterable[str] = (),
+    under: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The same as nested dictionaries, unchecked, so that more can be laid under or over them."""
+    table: dict[str, Any] = {name: _copied(section) for name, section in (under or {}).items()}
+    for name, section in (read_toml(path) if path else {}).items():
+        merges = isinstance(section, dict) and isinstance(table.get(name), dict)
+        table[name] = {**table[name], **section} if merges else section
     for override in overrides:
         name, separator, value = override.partition("=")
         section, dot, setting = name.strip().partition(".")
@@ -271,7 +361,11 @@ def read_config(path: Path | None = None, overrides: Iterable[str] = ()) -> Conf
         table.setdefault(section, {})
         if isinstance(table[section], dict):
             table[section][setting] = toml_value(value.strip())
-    return config_from_table(table)
+    return table
+
+
+def _copied(section: Any) -> Any:
+    return dict(section) if isinstance(section, Mapping) else section
 
 
 def config_from_table(table: Mapping[str, Any]) -> Config:

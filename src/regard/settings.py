@@ -1,11 +1,12 @@
 """Settings as text and as values: what TOML says, and what is wrong with it."""
 
 import difflib
+import json
 import math
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from regard.errors import ConfigError, Word
 
@@ -40,6 +41,10 @@ def type_fault(name: str, kind: Any, value: Any) -> ConfigError | None:
 def _fits(value: Any, kind: Any) -> bool:
     if get_origin(kind) is tuple:
         return isinstance(value, list | tuple) and all(_fits(v, get_args(kind)[0]) for v in value)
+    if get_origin(kind) is Union:
+        return any(_fits(value, one) for one in get_args(kind))
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
     if get_origin(kind) is dict:
         key_kind, value_kind = get_args(kind)
         return isinstance(value, dict) and all(
@@ -57,6 +62,8 @@ _KINDS = {
     str: Word("text"),
     tuple[str, ...]: Word("a list of texts"),
     tuple[float, ...]: Word("a list of numbers"),
+    tuple[int, ...]: Word("a list of whole numbers"),
+    int | Literal["auto"]: Word('a whole number or "auto"'),
     dict[str, dict[str, str]]: Word("a table of files, each with address, sha256 and licence"),
 }
 
@@ -82,6 +89,31 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError("there is no file {path}", path=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError("{path} is no valid TOML: {reason}", path=path, reason=error) from None
+
+
+def as_toml(table: Mapping[str, Mapping[str, Any]], words: Mapping[str, str] | None = None) -> str:
+    """Sections of settings as TOML; `words` has a comment for each section.name that wants one."""
+    lines: list[str] = []
+    for section, values in table.items():
+        lines += ["", f"[{section}]"] if lines else [f"[{section}]"]
+        for name, value in values.items():
+            if isinstance(value, dict):
+                continue
+            comment = (words or {}).get(f"{section}.{name}")
+            lines += [f"# {comment}"] if comment else []
+            lines.append(f"{name} = {json.dumps(value, ensure_ascii=False)}")
+        for name, value in values.items():
+            if isinstance(value, dict):
+                lines += _tables(f"{section}.{name}", value)
+    return "\n".join(lines) + "\n"
+
+
+def _tables(name: str, table: Mapping[str, Mapping[str, str]]) -> list[str]:
+    lines = []
+    for key, values in table.items():
+        lines += ["", f"[{name}.{json.dumps(key, ensure_ascii=False)}]"]
+        lines += [f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in values.items()]
+    return lines
 
 
 def toml_value(text: str) -> Any:

@@ -18,6 +18,7 @@ COMMANDS = {
     "train": "Train a model; without a recipe, Chinese numerals to English.",
     "translate": "Translate arguments, or lines from stdin, one line out for each.",
     "doctor": "What is wrong with a corpus: faults, overlap, lengths, advice.",
+    "plot": "Draw the curves of training runs, and compare them.",
     "demo": "Self-attention of three tokens, worked through with every number.",
 }
 """Each command's line in the help; the command itself is `command` in the file of its name."""

@@ -1,227 +1,133 @@
 """`regard train`: from settings and text to a model directory."""
 
-import os
-import time
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 import click
 
-from regard.config import Config, read_config
-
-if TYPE_CHECKING:
-    from regard.data.prepare import Prepared
-    from regard.decode.translator import Network
-    from regard.train.log import Log
-    from regard.train.trainer import Trainer
+from regard.cli.dial import SIZES, Size, derived, tuned
+from regard.config import Config, config_from_table, config_table
+from regard.errors import ConfigError
 
 DEFAULT_RECIPE = Path(__file__).parents[1] / "bundled" / "numerals.toml"
-JUDGED = 500  # development pairs that are translated at each validation
+FilePath = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("recipe", required=False, type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("regard-model"))
+@click.argument("recipe", required=False, type=FilePath)
+@click.option(
+    "-o", "--output", type=FilePath, default=Path("regard-model"), help="Where the model goes."
+)
 @click.option("--set", "overrides", multiple=True, metavar="A.B=C", help="Override a setting.")
-@click.option("--resume", is_flag=True, help="Go on from the newest checkpoint.")
+@click.option("--src", type=FilePath, help="Text to translate from, one sentence a line.")
+@click.option("--tgt", type=FilePath, help="Its translation, line by line.")
+@click.option("--size", type=click.Choice(get_args(Size)), help="How large a network.")
+@click.option("--from", "source", type=FilePath, help="A model to go on from (fine-tuning).")
+@click.option("--resume", is_flag=True, help="Go on from the newest checkpoint, if there is one.")
+@click.option("--resume-weights-only", is_flag=True, help="Start anew from its weights.")
+@click.option("--tensorboard", is_flag=True, help="Write curves for TensorBoard as well.")
 @click.option("--print-config", is_flag=True, help="Show the settings and stop.")
 def command(
-    recipe: Path | None, output: Path, overrides: tuple[str, ...], resume: bool, print_config: bool
+    recipe: Path | None,
+    output: Path,
+    overrides: tuple[str, ...],
+    src: Path | None,
+    tgt: Path | None,
+    size: str | None,
+    source: Path | None,
+    resume: bool,
+    resume_weights_only: bool,
+    tensorboard: bool,
+    print_config: bool,
 ) -> None:
     """Train a model; without a recipe, Chinese numerals to English.
 
     The model goes to OUTPUT, checkpoints and metrics to OUTPUT.run.
+
+    \b
+      regard train                                   three minutes on a laptop
+      regard train --src a.zh --tgt a.en -o model    your own text, no recipe
+      regard train recipe.toml --set train.seed=2    a recipe, one setting changed
+      regard train --from model --src b.zh --tgt b.en -o tuned
+      torchrun --nproc-per-node 2 -m regard train recipe.toml
     """
-    config = read_config(recipe or DEFAULT_RECIPE, overrides)
+    config = settings(recipe, overrides, src, tgt, size, source)
     if print_config:
-        click.echo(shown(config))
+        from regard.settings import as_toml
+
+        click.echo(as_toml(config.as_table()), nl=False)
         return
-    run(config, output, resume=resume)
+    from regard.bundle import open_bundle
+    from regard.cli.fit import run
+
+    sys.exit(
+        run(
+            config,
+            output,
+            resume="weights" if resume_weights_only else "all" if resume else "no",
+            source=open_bundle(source) if source else None,
+            wants_board=tensorboard,
+        )
+    )
 
 
-def run(config: Config, output: Path, *, resume: bool) -> None:
-    """Prepare, fit, save."""
+def settings(
+    recipe: Path | None,
+    overrides: tuple[str, ...],
+    src: Path | None,
+    tgt: Path | None,
+    size: str | None,
+    source: Path | None,
+) -> Config:
+    """The settings of a run: those that follow from the text, the recipe's, the overrides."""
+    if (src is None) != (tgt is None):
+        raise ConfigError("give --src and --tgt together, or a recipe")
+    if recipe is not None and src is not None:
+        raise ConfigError("a recipe and --src are two ways to say what to train on; choose one")
+    table = config_table(recipe) if recipe or src or source else config_table(DEFAULT_RECIPE)
+    if src is not None and tgt is not None:
+        table = _laid_over(_of_text(src, tgt, size, source), table)
+    if source is not None:
+        table["model"] = {**_model_of(source), **_dropouts(table.get("model", {}))}
+    elif size is not None:
+        table["model"] = {**table.get("model", {}), **SIZES[size]}
+    return config_from_table(config_table(None, overrides, table))
+
+
+def _of_text(src: Path, tgt: Path, size: str | None, source: Path | None) -> dict[str, Any]:
+    """What two files of text ask for."""
+    from regard.data.corpus import find_corpus, read_pairs
+
+    place = f"{src},{tgt}"
+    files = find_corpus(place, None, None)
+    n_pairs = sum(1 for _ in read_pairs(files))
+    on_gpu = _has_gpu()
+    found = tuned(n_pairs, on_gpu=on_gpu) if source else derived(n_pairs, size, on_gpu=on_gpu)
+    languages = {"src_lang": files.src_lang, "tgt_lang": files.tgt_lang}
+    return _laid_over(found, {"data": {"train": [place], **languages}})
+
+
+def _has_gpu() -> bool:
     import torch
 
-    from regard.bundle import check_place
-    from regard.data.feed import Batches
-    from regard.model.build import build_model
-    from regard.train.checkpoint import load_newest
-    from regard.train.log import Log
-    from regard.train.optim import make_optimizer, make_schedule
-    from regard.train.trainer import Trainer, TrainState
-
-    check_place(output)
-    started, settings = time.monotonic(), config.train
-    folder = output.with_name(output.name + ".run")
-    device = _device(settings.device)
-    prepared = _prepared(config, folder / "data")
-    log = Log(folder / "metrics.jsonl", settings.steps)
-    log.say(_data_line(prepared))
-    torch.manual_seed(settings.seed)
-    vocabs = prepared.src_tokenizer.vocab, prepared.tgt_tokenizer.vocab
-    model = build_model(config.model, len(vocabs[0]), len(vocabs[1])).to(device)
-    optimizer = make_optimizer(model.parameters(), settings.lr)
-    state = load_newest(folder / "checkpoints", model, optimizer) if resume else None
-    state = state or TrainState()
-    batches = Batches(
-        prepared.dataset,
-        prepared.src_tokenizer,
-        prepared.tgt_tokenizer,
-        kind=settings.batching,
-        tokens=settings.tokens,
-        seed=settings.seed,
-        sampled=config.data.sampled,
-    )
-    trainer = Trainer(
-        model,
-        _loss(model, vocabs[1].pad, settings.label_smoothing, device),
-        batches.after(state.place, workers=settings.workers),
-        optimizer,
-        make_schedule(settings.schedule, settings.lr, settings.warmup, settings.steps),
-        accumulate=settings.accumulate,
-        clip=settings.clip,
-        state=state,
-        hooks=_hooks(config, prepared, folder, log, device),
-    )
-    log.start(state.step, state.n_tokens)
-    trainer.fit(settings.steps)
-    save(config, output, prepared, model, trainer)
-    minutes = (time.monotonic() - started) / 60
-    example = prepared.dev[0].src if prepared.dev else "…"
-    log.say(f"done in {minutes:.1f} min; next: regard translate --model {output} {example}")
+    return torch.cuda.is_available()
 
 
-def save(
-    config: Config, output: Path, prepared: "Prepared", model: "Network", trainer: "Trainer"
-) -> None:
-    """The trained model as a directory."""
-    from safetensors.torch import save_file
+def _model_of(source: Path) -> dict[str, Any]:
+    """The network of a model that goes on learning."""
+    from dataclasses import asdict
 
-    from regard import __version__
-    from regard.bundle import write_bundle
-    from regard.model.weights import weights_of
+    from regard.bundle import open_bundle
 
-    facts = {
-        "regard": __version__,
-        "languages": list(prepared.dataset.languages),
-        "updates": trainer.state.step,
-        "target_tokens": trainer.state.n_tokens,
-    }
-    write_bundle(
-        output,
-        config.model,
-        (prepared.src_tokenizer, prepared.tgt_tokenizer),
-        lambda path: save_file(weights_of(model), path),
-        facts=facts,
-        card=_card(config, facts),
-    )
+    return asdict(open_bundle(source).model)
 
 
-def shown(config: Config) -> str:
-    """The settings as TOML."""
-    import json
-
-    lines = []
-    for section, values in config.as_table().items():
-        lines.append(f"[{section}]")
-        lines += [
-            f"{name} = {json.dumps(list(v) if isinstance(v, tuple) else v, ensure_ascii=False)}"
-            for name, v in values.items()
-            if not isinstance(v, dict)
-        ]
-        lines.append("")
-    return "\n".join(lines)
+def _dropouts(model: dict[str, Any]) -> dict[str, Any]:
+    """What a recipe may change about a network that is there already."""
+    return {name: value for name, value in model.items() if name.endswith("dropout")}
 
 
-def _loss(model: Any, pad: int, smoothing: float, device: Any) -> Any:
-    from regard.data.batch import Batch
-    from regard.train.loss import label_smoothed_loss
-
-    def loss(batch: Batch) -> Any:
-        batch = batch.to(device)
-        logits = model(batch.src_ids, batch.tgt_ids, batch.src, batch.tgt)
-        return label_smoothed_loss(logits, batch.labels, pad, smoothing)
-
-    return loss
-
-
-def _hooks(config: Config, prepared: "Prepared", folder: Path, log: "Log", device: Any) -> Any:
-    from regard.decode.translator import translate_with
-    from regard.train.checkpoint import save_checkpoint
-    from regard.train.trainer import Trainer
-
-    settings = config.train
-    judged = prepared.dev[:JUDGED]
-
-    def save(trainer: Trainer) -> None:
-        save_checkpoint(
-            folder / "checkpoints",
-            trainer.model,
-            trainer.optimizer,
-            trainer.state,
-            keep=settings.keep,
-        )
-
-    def validate(trainer: Trainer) -> None:
-        tokenizers = prepared.src_tokenizer, prepared.tgt_tokenizer
-        trainer.model.eval()
-        texts = [pair.src for pair in judged]
-        said = translate_with(trainer.model, *tokenizers, texts, device)  # type: ignore[arg-type]
-        exact = sum(a == b.tgt for a, b in zip(said, judged, strict=True)) / max(len(judged), 1)
-        log.write(step=trainer.state.step, dev_exact=exact)
-        log.say(f"dev: {exact:.1%} exact; {judged[0].src} → {said[0]}" if judged else "no dev set")
-
-    hooks: dict[int, list[Any]] = {}
-    for every, action in (
-        (settings.log_every, log.progress),
-        (settings.validate_every, validate),
-        (settings.save_every, save),
-    ):
-        hooks.setdefault(every, []).append(action)
-    return hooks
-
-
-def _prepared(config: Config, folder: Path) -> "Prepared":
-    """The dataset, by as many processes as there are cores, with a bar that shows it is alive."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from regard.data.prepare import prepare
-
-    columns = (BarColumn(), TextColumn("{task.completed:,.0f} pairs"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        reading = bar.add_task("", total=None)  # a stream does not know its end
-        return prepare(
-            config.data,
-            folder,
-            seed=config.train.seed,
-            workers=os.cpu_count() or 1,
-            progress=lambda n: bar.update(reading, completed=n),
-        )
-
-
-def _data_line(prepared: "Prepared") -> str:
-    dropped = ", ".join(
-        f"{n:,} by {reason}" for reason, n in sorted(prepared.dataset.dropped.items())
-    )
-    return (
-        f"{len(prepared.dataset):,} pairs ({'dropped ' + dropped if dropped else 'none dropped'}), "
-        f"{len(prepared.src_tokenizer.vocab):,} and {len(prepared.tgt_tokenizer.vocab):,} words"
-    )
-
-
-def _device(name: str) -> Any:
-    import torch
-
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(name)
-
-
-def _card(config: Config, facts: dict[str, Any]) -> str:
-    corpus = config.data.task if config.data.task != "none" else ", ".join(config.data.train)
-    return (
-        f"# A regard model\n\nTrained by regard {facts['regard']} on {corpus}: "
-        f"{facts['updates']:,} updates, {facts['target_tokens']:,} target tokens.\n"
-    )
+def _laid_over(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    sections = {**under, **over}
+    return {name: {**under.get(name, {}), **over.get(name, {})} for name in sections}

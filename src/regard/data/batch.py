@@ -96,6 +96,33 @@ def packed_batch(
     )
 
 
+def halves(batch: Batch, pad: int) -> tuple[Batch, Batch]:
+    """A batch as two: the first half of its pairs, and the others."""
+    n, middle = len(batch.pairs), len(batch.pairs) // 2
+    return _slice(batch, 0, middle, pad), _slice(batch, middle, n, pad)
+
+
+def _slice(batch: Batch, start: int, stop: int, pad: int) -> Batch:
+    """Pairs `start` to `stop` of a batch, as narrow as they are."""
+    (src_ids,), src = _part((batch.src_ids,), batch.src, start, stop)
+    (tgt_ids, labels), tgt = _part((batch.tgt_ids, batch.labels), batch.tgt, start, stop)
+    n_tokens = int((labels != pad).sum())
+    return Batch(src_ids, tgt_ids, labels, src, tgt, n_tokens, batch.pairs[start:stop])
+
+
+def _part(
+    sides: tuple[Tensor, ...], layout: Layout, start: int, stop: int
+) -> tuple[tuple[Tensor, ...], Layout]:
+    lens = layout.lens[start:stop]
+    if isinstance(layout, Packed):
+        begin, end = int(layout.offsets[start]), int(layout.offsets[stop])
+        return tuple(ids[begin:end] for ids in sides), Packed.of(
+            lens.tolist(), n_tokens=end - begin, n_slots=stop - start, max_len=layout.max_len
+        )
+    width = int(lens.max())
+    return tuple(ids[start:stop, :width] for ids in sides), Padded(lens)
+
+
 def _lens(sentences: Sequence[Ids]) -> NDArray[np.int64]:
     """Lengths with the one special id that each sentence gets."""
     return np.array([len(ids) + 1 for ids in sentences], dtype=np.int64)

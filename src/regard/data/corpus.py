@@ -192,7 +192,7 @@ def mix(corpora: Sequence[tuple[float, Callable[[], Iterator[Pair]]]], seed: int
 def find_corpus(
     place: str | Path, src_lang: str | None, tgt_lang: str | None, split: str = "train"
 ) -> CorpusFiles:
-    """The files of a corpus: in a directory, under a prefix of two file names, or in one file.
+    """The files of a corpus: in a directory, under a prefix, in one file, or in two: "a.zh,b.en".
 
     Languages that are not given are those of the file names, in the order of the alphabet, or
     those that the file itself names, in its order.
@@ -202,6 +202,8 @@ def find_corpus(
         return CorpusFiles(None, None, path, src_lang or "", tgt_lang or "")
     if path.is_file():
         return _one_file(path, src_lang, tgt_lang)
+    if len(two := [Path(part) for part in str(place).split(",")]) == 2:
+        return _two_files(two[0], two[1], src_lang, tgt_lang)
     prefix = path / split if path.is_dir() else path
     sides = _sides(prefix)
     if not sides:
@@ -244,6 +246,15 @@ def _one_file(path: Path, src_lang: str | None, tgt_lang: str | None) -> CorpusF
         return CorpusFiles(None, None, path, src_lang or "", tgt_lang or "")
     src, tgt = (found[at] for at in _two_languages(path, found, src_lang, tgt_lang))
     return CorpusFiles(None, None, path, src_lang or src, tgt_lang or tgt)
+
+
+def _two_files(src: Path, tgt: Path, src_lang: str | None, tgt_lang: str | None) -> CorpusFiles:
+    for path in (src, tgt):
+        if not path.is_file():
+            raise missing_file_error(path, None)
+    names = [bare_path(path).suffix.lstrip(".") for path in (src, tgt)]
+    own = [name if LANGUAGE.fullmatch(name) and name != "txt" else "" for name in names]
+    return CorpusFiles(src, tgt, None, src_lang or own[0], tgt_lang or own[1])
 
 
 def _two_languages(

@@ -5,6 +5,7 @@ place. So a run that stops goes on with the very next batch, with any number of 
 several ranks takes its own batches of the same plan.
 """
 
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -22,8 +23,9 @@ from regard.data.batching import (
     packed_shape,
     padded_plan,
 )
+from regard.data.corpus import Pair
 from regard.data.dataset import PairDataset, Side
-from regard.errors import ConfigError, DataError
+from regard.errors import ConfigError, DataError, ResourceError
 from regard.text.tokenizer import Tokenizer
 
 PROBED = 2000  # pairs whose sampled segmentation tells how much longer sentences become
@@ -93,7 +95,10 @@ class Batches(Dataset[Batch]):
     def _load(self, places: Sequence[Place], workers: int) -> Iterator[Batch]:
         if not workers:
             return map(self.batch, places)
-        return iter(DataLoader(self, batch_size=None, sampler=places, num_workers=workers))
+        loader = DataLoader(
+            self, batch_size=None, sampler=places, num_workers=workers, worker_init_fn=_deaf
+        )
+        return _watched(iter(loader))
 
     def __getitem__(self, place: Place) -> Batch:  # what a DataLoader calls
         return self.batch(place)
@@ -147,6 +152,46 @@ class Batches(Dataset[Batch]):
             sum(len(pair[i]) for pair in drawn) / max(sum(len(pair[i]) for pair in plain), 1)
             for i in range(2)
         )
+
+
+def ordered_batches(
+    pairs: Sequence[Pair], src: Tokenizer, tgt: Tokenizer, tokens: int
+) -> list[Batch]:
+    """Every pair once, like lengths together, in padded batches: to judge by, not to learn from."""
+    sources = [
+        np.concatenate([_prefix(src, pair.tgt_lang), np.array(ids, dtype=np.int64)])
+        for pair, ids in zip(pairs, src.encode_all([p.src for p in pairs]), strict=True)
+    ]
+    targets = [np.array(ids, dtype=np.int64) for ids in tgt.encode_all([p.tgt for p in pairs])]
+    batches: list[list[int]] = []
+    width = 0
+    for at in sorted(range(len(pairs)), key=lambda i: max(len(sources[i]), len(targets[i]))):
+        width = max(width, len(sources[at]) + 1, len(targets[at]) + 1)
+        if not batches or (len(batches[-1]) + 1) * width > tokens:
+            batches.append([])
+            width = max(len(sources[at]), len(targets[at])) + 1
+        batches[-1].append(at)
+    return [
+        padded_batch([sources[i] for i in b], [targets[i] for i in b], src.vocab, tgt.vocab, b)
+        for b in batches
+    ]
+
+
+def _deaf(worker: int) -> None:
+    """Ctrl-C is for the process that trains; it ends its workers itself."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _watched(batches: Iterator[Batch]) -> Iterator[Batch]:
+    try:
+        yield from batches
+    except RuntimeError as error:
+        if "DataLoader worker" not in str(error):
+            raise
+        raise ResourceError(
+            "a process that makes batches has died, perhaps for want of memory; choose fewer "
+            "train.workers, or 0"
+        ) from error
 
 
 def _check(kind: str, tokens: int, rank: int, ranks: int) -> None:

@@ -32,6 +32,7 @@ from regard.text.sentences import split_sentences
 from regard.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 
 HELD_OUT_PAIRS = 2000  # of a generated task, for each of dev and test
+HELD_OUT_SHARE, MOST_HELD_OUT = 50, 1000  # one pair in so many, for dev, where none is given
 TASK_LANGUAGES = {"numerals": ("zh", "en")}
 
 
@@ -61,8 +62,7 @@ def prepare(
     """
     _check_sums(config)
     files = [path for corpus in _all_files(config) for path in _paths(corpus)]
-    languages = [(corpus.src_lang, corpus.tgt_lang) for corpus in _all_files(config)]
-    settings = {**asdict(config), "seed": seed, "languages": languages}
+    settings = _settings(config, seed)
     folders = [directory / f"{side}_tokenizer" for side in SIDES]
     if tokenizers is None:
         tokenizers = _tokenizers(config, folders, seed, fingerprint(files, [], settings))
@@ -92,6 +92,12 @@ def prepare(
     return Prepared(dataset, src, tgt, dev)
 
 
+def text_print(config: DataConfig, seed: int) -> str:
+    """What the pairs depend on, in 64 digits: every byte of their files, and how they are read."""
+    files = [path for corpus in _all_files(config) for path in _paths(corpus)]
+    return fingerprint(files, [], _settings(config, seed))
+
+
 def training_pairs(config: DataConfig, seed: int, dropped: Counter[str]) -> Iterator[Pair]:
     """Every training pair that the settings keep; `dropped` counts the others by reason."""
     tally = Tally()
@@ -100,7 +106,7 @@ def training_pairs(config: DataConfig, seed: int, dropped: Counter[str]) -> Iter
     else:
         pairs = _mixed(config, seed, tally)
     held_out = set()
-    if config.drop_overlap and config.task == "none":
+    if config.task == "none" and (config.drop_overlap or not _held_out_files(config, "dev")):
         for split in ("dev", "test"):
             held_out |= {pair_key(p.src, p.tgt) for p in read_split(config, split, seed)}
     yield from filtered(
@@ -119,8 +125,11 @@ def read_split(config: DataConfig, split: Split, seed: int) -> Iterator[Pair]:
     if config.task != "none":
         yield from _directed(_task_pairs(config, split, seed, HELD_OUT_PAIRS), config)
         return
-    for files in _held_out_files(config, split):
+    places = _held_out_files(config, split)
+    for files in places:
         yield from _directed(read_pairs(files, on_bad=config.on_bad), config)
+    if split == "dev" and not places:
+        yield from _directed(islice(_chosen(config), MOST_HELD_OUT), config)
 
 
 def split_long(
@@ -177,6 +186,19 @@ def _task_pairs(config: DataConfig, split: Split, seed: int, n_pairs: int) -> It
         yield Pair(made.src, made.tgt, line, 0, src_lang, tgt_lang)
 
 
+def _chosen(config: DataConfig) -> Iterator[Pair]:
+    """Training pairs for a development set where there is none: by what they say, not by chance."""
+    for files in _train_files(config):
+        for pair in read_pairs(files, on_bad=config.on_bad):
+            if pair_key(pair.src, pair.tgt) % HELD_OUT_SHARE == 0:
+                yield pair
+
+
+def _settings(config: DataConfig, seed: int) -> dict[str, object]:
+    languages = [(corpus.src_lang, corpus.tgt_lang) for corpus in _all_files(config)]
+    return {**asdict(config), "seed": seed, "languages": languages}
+
+
 def _train_files(config: DataConfig) -> list[CorpusFiles]:
     return [_find(place, config, "train") for place in config.train]
 
@@ -185,7 +207,9 @@ def _held_out_files(config: DataConfig, split: str) -> list[CorpusFiles]:
     """Where a split lies: where the settings say, or beside the training files by its name."""
     if named := getattr(config, split):
         return [_find(named, config, split)]
-    places = [Path(place) for place in config.train]
+    if not (config.src_lang and config.tgt_lang) and any("," in place for place in config.train):
+        return []  # two files by name: what lies beside them may be of other languages
+    places = [Path(place.split(",")[0]) for place in config.train]
     directories = dict.fromkeys(place if place.is_dir() else place.parent for place in places)
     return [
         _find(str(directory), config, name)

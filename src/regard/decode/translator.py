@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
+from torch import Tensor
 
 from regard.attention.layout import Padded
 from regard.bundle import Bundle, open_bundle
@@ -27,7 +28,7 @@ class Translator:
         self.device = torch.device(device)
         src, tgt = bundle.src_tokenizer, bundle.tgt_tokenizer
         self.network = build_model(bundle.model, len(src.vocab), len(tgt.vocab))
-        load_weights(self.network, load_file(bundle.weights))
+        load_weights(self.network, read_weights(bundle))
         self.network.to(self.device).eval()
 
     def translate(self, texts: Sequence[str]) -> list[str]:
@@ -41,11 +42,27 @@ def open_translator(path: Path, device: str = "cpu") -> Translator:
     return Translator(open_bundle(path), device)
 
 
+def read_weights(bundle: Bundle) -> dict[str, Tensor]:
+    """The weights of a model directory by name."""
+    weights: dict[str, Tensor] = load_file(bundle.weights)
+    return weights
+
+
 def translate_with(
-    network: Network, src: Tokenizer, tgt: Tokenizer, texts: Sequence[str], device: torch.device
+    network: Network,
+    src: Tokenizer,
+    tgt: Tokenizer,
+    texts: Sequence[str],
+    device: torch.device,
+    to: Sequence[str] = (),
 ) -> list[str]:
-    """Greedy translations, like lengths together, in the order of the texts."""
+    """Greedy translations, like lengths together, in the order of the texts.
+
+    A model of several directions is told the language that each text is translated to.
+    """
     ids = [[*row, src.vocab.eos] for row in src.encode_all(list(texts))]
+    if src.vocab.languages:
+        ids = [[src.vocab.language(lang), *row] for lang, row in zip(to, ids, strict=True)]
     order = sorted(range(len(texts)), key=lambda i: len(ids[i]))
     translated = [""] * len(texts)
     wanted = [i for i in order if texts[i].strip()]

@@ -1,16 +1,29 @@
 """The weights of a network by name: out of it, and into it if they are exactly those it has."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from regard.errors import ModelError
+from regard.errors import ModelError, ResourceError
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """Every parameter once, by its first name: what is shared is stored once."""
     return {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write tensors as safetensors; a full disk says so in a sentence."""
+    try:
+        save_file(dict(tensors), path)
+    except SafetensorError as error:  # its way of saying what the system said
+        raise ResourceError(
+            "{path} could not be written: {reason}", path=path, reason=error
+        ) from None
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:

@@ -1,111 +1,124 @@
 """A run's state on disk, so that nothing is lost: written beside, verified, moved into place.
 
-    step-00000500/   model.safetensors  optimizer.safetensors  state.json  MANIFEST.json
+    step-00000500/   model.safetensors  optimizer.safetensors  [average.safetensors]  state.json
+                     MANIFEST.json
 
 The manifest is written last and holds the sha256 of the others. The newest checkpoint that verifies
-is the one to go on from; a half-written or damaged one is passed over. No pickle anywhere.
+is the one to go on from; a half-written or damaged one is passed over. No pickle anywhere, and no
+state of a random generator: what an update draws depends on seed and number of the update alone.
 """
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import torch
-from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from safetensors.torch import load_file
+from torch import Tensor
 
-from regard.data.feed import Place
 from regard.errors import ModelError
-from regard.model.weights import load_weights, weights_of
+from regard.model.weights import save_tensors
 from regard.storage import sha256, write_json, written_whole
-from regard.train.trainer import TrainState
+from regard.train.state import TrainState
 
-MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+Tensors = Mapping[str, Tensor]
 
 
-def save_checkpoint(
-    directory: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    state: TrainState,
-    *,
-    keep: int,
-) -> Path:
-    """Write a checkpoint and drop all but the newest `keep`."""
-    place = directory / f"step-{state.step:08d}"
+@dataclass(frozen=True)
+class Checkpoint:
+    """All of a run, on the CPU and whole, whatever machines it ran on."""
+
+    state: TrainState
+    weights: Tensors
+    moments: Tensors  # the optimizer's, by moment and weight
+    running_average: Tensors = field(default_factory=dict)
+
+
+def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint under the number of its update."""
+    place = directory / f"step-{checkpoint.state.step:08d}"
+    _check_finite(checkpoint.weights)
     with written_whole(place) as building:
-        weights, moments = weights_of(model), _moments_of(model, optimizer)
-        _check_finite(weights)
-        save_file(weights, building / "model.safetensors")
-        save_file({**moments, "rng": torch.get_rng_state()}, building / "optimizer.safetensors")
-        write_json(building / "state.json", _state_table(state))
+        save_tensors(checkpoint.weights, building / "model.safetensors")
+        save_tensors(checkpoint.moments, building / "optimizer.safetensors")
+        if checkpoint.running_average:
+            save_tensors(checkpoint.running_average, building / "average.safetensors")
+        write_json(building / "state.json", checkpoint.state.table())
         sums = {file.name: sha256(file) for file in sorted(building.iterdir())}
         write_json(building / "MANIFEST.json", sums)
-    for old in _checkpoints(directory)[keep:]:
-        shutil.rmtree(old, ignore_errors=True)
     return place
 
 
-def load_newest(
-    directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer
-) -> TrainState | None:
-    """Put the newest whole checkpoint into model and optimizer; None if there is no such one."""
-    for place in _checkpoints(directory):
+def newest_checkpoint(
+    directory: Path, warn: Callable[[str], None] = lambda line: None
+) -> Checkpoint | None:
+    """The newest checkpoint that is whole; None if there is none."""
+    for place in checkpoints(directory):
         if is_whole(place):
-            return _load(place, model, optimizer)
+            return _read(place)
+        warn(f"{place} is damaged, so it is passed over")
     return None
+
+
+def checkpoints(directory: Path) -> list[Path]:
+    """The newest first, by their steps: clocks can jump."""
+    return sorted(directory.glob("step-*"), reverse=True)
 
 
 def is_whole(place: Path) -> bool:
     """Whether every file of a checkpoint is as its manifest says."""
     try:
         sums = json.loads((place / "MANIFEST.json").read_text())
-        return all(sha256(place / name) == digest for name, digest in sums.items())
+        return bool(sums) and all(sha256(place / name) == digest for name, digest in sums.items())
     except (OSError, ValueError, AttributeError):
         return False
 
 
-def _load(place: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainState:
-    load_weights(model, load_file(place / "model.safetensors"))
-    moments = load_file(place / "optimizer.safetensors")
-    torch.set_rng_state(moments.pop("rng"))
-    for name, parameter in model.named_parameters():
-        if f"step.{name}" in moments:
-            optimizer.state[parameter] = {
-                moment: moments[f"{moment}.{name}"].to(
-                    parameter.device if moment != "step" else "cpu"
-                )
-                for moment in MOMENTS
-            }
-    table = json.loads((place / "state.json").read_text())
-    return TrainState(**{**table, "place": Place(**table["place"])})
+def state_of(place: Path) -> TrainState:
+    """The numbers of a checkpoint without its tensors."""
+    return TrainState.from_table(json.loads((place / "state.json").read_text()))
 
 
-def _moments_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    return {
-        f"{moment}.{name}": optimizer.state[parameter][moment].detach().cpu().contiguous()
-        for name, parameter in model.named_parameters()
-        if parameter in optimizer.state
-        for moment in MOMENTS
-    }
+def weights_in(place: Path) -> dict[str, Tensor]:
+    """The weights of a checkpoint alone."""
+    weights: dict[str, Tensor] = load_file(place / "model.safetensors")
+    return weights
 
 
-def _check_finite(weights: Mapping[str, Tensor]) -> None:
+def best_checkpoints(directory: Path, n: int, *, lower_is_better: bool) -> list[Path]:
+    """The whole checkpoints that were validated and came out best, the best first."""
+    scored = [
+        (state.score if lower_is_better else -state.score, -state.step, place)
+        for place in checkpoints(directory)
+        if is_whole(place)
+        and (state := state_of(place)).score is not None
+        and state.score_step == state.step
+    ]
+    return [place for *_, place in sorted(scored)[:n]]
+
+
+def remove_all_but(directory: Path, kept: Iterable[Path]) -> None:
+    """Drop the checkpoints that nobody will ask for, and what a kill left half-written."""
+    keep = set(kept)
+    for place in (*checkpoints(directory), *directory.glob(".step-*")):
+        if place not in keep:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _read(place: Path) -> Checkpoint:
+    average = place / "average.safetensors"
+    return Checkpoint(
+        state_of(place),
+        weights_in(place),
+        load_file(place / "optimizer.safetensors"),
+        load_file(average) if average.exists() else {},
+    )
+
+
+def _check_finite(weights: Tensors) -> None:
     bad = [name for name, weight in weights.items() if not weight.isfinite().all()]
     if bad:
         raise ModelError(
             "{names} holds numbers that are not finite, so it is not saved", names=", ".join(bad)
         )
-
-
-def _state_table(state: TrainState) -> dict[str, Any]:
-    table = dict(vars(state))
-    table["place"] = {"epoch": state.place.epoch, "step": state.place.step}
-    return table
-
-
-def _checkpoints(directory: Path) -> list[Path]:
-    """The newest first, by their steps: clocks can jump."""
-    return sorted(directory.glob("step-*"), reverse=True)

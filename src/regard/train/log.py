@@ -1,53 +1,128 @@
 """What a run says: a live line for the person, and `metrics.jsonl`, which is the truth."""
 
 import json
-import sys
+import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from regard.train.trainer import Trainer
+
+
+class Board(Protocol):
+    """A TensorBoard writer, or whatever takes named numbers."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
+        """One number of one update."""
+
+
+WORDS = {
+    "en": "loss {loss:.4f}  lr {lr:.2e}  {speed:,.0f} tokens/s  {left} left",
+    "zh": "损失 {loss:.4f}  学习率 {lr:.2e}  {speed:,.0f} 词元/秒  剩余 {left}",
+}
 
 
 class Log:
     """Writes metrics as they come; a full disk costs the log, never the run."""
 
-    def __init__(self, path: Path, steps: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        steps: int,
+        *,
+        language: str = "en",
+        board: Board | None = None,
+        is_quiet: bool = False,
+    ) -> None:
         self.path = path
         self.steps = steps
-        self.started, self.first_step = time.monotonic(), 0
-        self.tokens_before = 0
+        self.words = WORDS[language]
+        self.board = board
+        self.is_quiet = is_quiet  # a rank that is not the first
+        self.console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+        columns = (BarColumn(30), MofNCompleteColumn(), TextColumn("{task.description}"))
+        self.bar = Progress(*columns, console=self.console, transient=True)
+        self.task = self.bar.add_task("", total=steps)
+        self.is_live = self.console.is_terminal and not is_quiet
         self.is_warned = False
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self.started = self.last_time = time.monotonic()
+        self.first_step = self.last_tokens = 0
 
     def start(self, step: int, n_tokens: int) -> None:
-        """Speed and time left are counted from here."""
-        self.started, self.first_step = time.monotonic(), step
-        self.tokens_before = n_tokens
+        """Forget what was measured after this update, if the run went back; time runs from here."""
+        self._rewind(step)
+        self.started = self.last_time = time.monotonic()
+        self.first_step, self.last_tokens = step, n_tokens
+        if self.is_live:
+            self.bar.start()
+
+    def stop(self) -> None:
+        """The live line goes; what was said stays."""
+        self.bar.stop()
 
     def progress(self, trainer: Trainer) -> None:
-        """The line of an update."""
-        state = trainer.state
-        seconds = max(time.monotonic() - self.started, 1e-9)
-        left = seconds / max(state.step - self.first_step, 1) * (self.steps - state.step)
-        speed = (state.n_tokens - self.tokens_before) / seconds
-        rate = trainer.optimizer.param_groups[0]["lr"]
-        self.write(step=state.step, loss=trainer.last_loss, lr=rate, tokens_per_s=round(speed))
-        self.say(
-            f"step {state.step:>6}/{self.steps}  loss {trainer.last_loss:.4f}  lr {rate:.2e}  "
-            f"{speed:,.0f} tokens/s  {left / 60:.1f} min left"
-        )
+        """The line of an update; speed is that since the last line."""
+        state, now = trainer.state, time.monotonic()
+        speed = (state.n_tokens - self.last_tokens) / max(now - self.last_time, 1e-9)
+        self.last_time, self.last_tokens = now, state.n_tokens
+        per_step = (now - self.started) / max(state.step - self.first_step, 1)
+        lr = trainer.optimizer.param_groups[0]["lr"]
+        numbers = {"loss": trainer.last_loss, "lr": lr, "tokens_per_s": round(speed)}
+        self.write(state.step, {**numbers, "seconds": round(now - self.started, 3)})
+        left = _duration(per_step * (self.steps - state.step))
+        line = self.words.format(loss=trainer.last_loss, lr=lr, speed=speed, left=left)
+        if self.is_live:
+            self.bar.update(self.task, completed=state.step, description=line)
+        else:
+            self.say(f"{state.step:>{len(str(self.steps))}}/{self.steps}  {line}")
 
-    def write(self, **metrics: Any) -> None:
-        """One line of JSON."""
+    def pause(self, seconds: float) -> None:
+        """Time that was not spent on updates does not count against their speed."""
+        self.last_time += seconds
+
+    def write(self, step: int, numbers: Mapping[str, Any]) -> None:
+        """One line of JSON, and the same to the board."""
+        if self.is_quiet:
+            return
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(metrics) + "\n")
+                file.write(json.dumps({"step": step, **numbers}) + "\n")
         except OSError as error:
             if not self.is_warned:
-                self.say(f"warning: {self.path} cannot be written: {error}")
+                self.say(f"warning: {self.path} cannot be written: {error.strerror}")
             self.is_warned = True
+        if self.board is not None:
+            for name, value in numbers.items():
+                self.board.add_scalar(name, value, step)
 
     def say(self, line: str) -> None:
         """To the person, not into the results."""
-        print(line, file=sys.stderr, flush=True)
+        if not self.is_quiet:
+            self.console.print(line)
+
+    def _rewind(self, step: int) -> None:
+        """Drop the lines of later updates, which will be done again, and one that was cut off."""
+        if self.is_quiet or not self.path.is_file():
+            return
+        kept = [line for line in self.path.read_bytes().splitlines() if _step(line) <= step]
+        draft = self.path.with_name(self.path.name + ".draft")
+        draft.write_bytes(b"".join(line + b"\n" for line in kept))
+        os.replace(draft, self.path)
+
+
+def _step(line: bytes) -> float:
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(max(seconds, 0.0)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

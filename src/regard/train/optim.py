@@ -11,6 +11,7 @@ from regard.errors import ConfigError
 
 ScheduleName = Literal["inverse_sqrt", "cosine", "constant"]
 Schedule = Callable[[int], float]
+MOMENTS = ("exp_avg", "exp_avg_sq", "step")  # what Adam remembers of each weight
 
 
 def make_optimizer(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Adam:

@@ -1,0 +1,382 @@
+"""One run from text to model: where data, network, trainer, search and scores are joined."""
+
+import os
+import signal
+import sys
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from regard.bundle import Bundle, check_place
+from regard.cli.judge import Judge, dev_line, validation
+from regard.cli.keep import final_weights, saving, snapshots, write_model
+from regard.cli.language import language
+from regard.config import Config
+from regard.data.feed import Batches, Place
+from regard.data.prepare import Prepared, prepare, text_print
+from regard.decode.translator import Network, read_weights
+from regard.errors import ConfigError
+from regard.model.build import build_model
+from regard.model.weights import load_weights
+from regard.train.average import RunningAverage
+from regard.train.checkpoint import Checkpoint, checkpoints, newest_checkpoint
+from regard.train.folder import check_same, differences, facts, locked, record, recorded
+from regard.train.leaving import Leaving, listening
+from regard.train.log import Board, Log
+from regard.train.memory import fitting_tokens
+from regard.train.objective import Objective
+from regard.train.optim import make_optimizer, make_schedule
+from regard.train.parallel import Parallel
+from regard.train.precision import Precision, compile_whole, is_compiled
+from regard.train.state import TrainState
+from regard.train.trainer import Action, Trainer
+
+Resume = Literal["no", "all", "weights"]
+INTERRUPTED = 130
+
+
+def run(
+    config: Config,
+    output: Path,
+    *,
+    resume: Resume = "no",
+    source: Bundle | None = None,
+    wants_board: bool = False,
+) -> int:
+    """Prepare, fit, save; the exit code."""
+    check_place(output)
+    folder = output.with_name(output.name + ".run")
+    parallel = Parallel(config.train.parallel, config.train.device)
+    try:
+        with locked(folder) if parallel.is_first else nullcontext():
+            return _Run(config, output, folder, parallel, resume, source, wants_board).go()
+    finally:
+        parallel.leave()
+
+
+class _Run:
+    """What the steps of a run need of one another."""
+
+    def __init__(
+        self,
+        config: Config,
+        output: Path,
+        folder: Path,
+        parallel: Parallel,
+        resume: Resume,
+        source: Bundle | None,
+        wants_board: bool,
+    ) -> None:
+        self.started = time.monotonic()
+        self.config, self.output, self.folder = config, output, folder
+        self.parallel, self.source = parallel, source
+        self.precision = Precision(config.train.precision, parallel.device)
+        board = _board(folder / "tensorboard") if wants_board and parallel.is_first else None
+        self.log = Log(
+            folder / "metrics.jsonl",
+            config.train.steps,
+            language=language(),
+            board=board,
+            is_quiet=not parallel.is_first,
+        )
+        self.checkpoint = self._begin(resume)
+        self.prepared = self._prepare()
+
+    def go(self) -> int:
+        """Train, and leave the model behind."""
+        network = self._network()
+        tokens = self._tokens(network)
+        trainer = self._trainer(network, tokens)
+        with listening() as leaving:
+            judge = self._judge(network, leaving) if self.parallel.is_first else None
+            self._fit(trainer, judge, leaving)
+        if leaving.is_wanted:
+            self.log.say(f"saved at update {trainer.state.step}; go on with --resume")
+            return INTERRUPTED if leaving.signal == signal.SIGINT else 0
+        self._finish(trainer, judge)
+        return 0
+
+    def _begin(self, resume: Resume) -> Checkpoint | None:
+        """What to go on from; every rank reads it, the first one asks whether it may be."""
+        directory = self.folder / "checkpoints"
+        if self.parallel.is_first:
+            before, now = recorded(self.folder), self._facts()
+            if resume == "no" and (places := checkpoints(directory)):
+                raise ConfigError(
+                    "{folder} holds a run that reached update {step}; go on with --resume, or "
+                    "name another place with -o",
+                    folder=self.folder,
+                    step=int(places[0].name.removeprefix("step-")),
+                )
+            if resume == "all" and before and checkpoints(directory):
+                now["config"]["train"]["tokens"] = self._known_tokens(before)
+                check_same(before, now)
+                if changed := differences(before, now):
+                    self.log.say(f"warning: this will not repeat to the bit: {', '.join(changed)}")
+            record(self.folder, now)
+        self.parallel.wait()
+        if resume == "no":
+            return None
+        found = newest_checkpoint(directory, lambda line: self.log.say(f"warning: {line}"))
+        if found is not None and resume == "weights":
+            self.parallel.wait()
+            if self.parallel.is_first:
+                directory.rename(_free(self.folder / "checkpoints.before"))
+            return Checkpoint(TrainState(), found.weights, {})
+        return found
+
+    def _facts(self) -> dict[str, Any]:
+        text = text_print(self.config.data, self.config.train.seed)
+        return facts(self.config, text, self.parallel.ranks, self.parallel.device)
+
+    def _known_tokens(self, before: dict[str, Any]) -> Any:
+        """`auto` was found out when the run began."""
+        asked = self.config.train.tokens
+        return before["config"]["train"]["tokens"] if asked == "auto" else asked
+
+    def _prepare(self) -> Prepared:
+        """The dataset: made by the first rank, found by the others."""
+        if self.parallel.is_first:
+            prepared = _prepared(self.config, self.folder / "data", self.source)
+            self.log.say(data_line(prepared))
+        self.parallel.wait()
+        if not self.parallel.is_first:
+            prepared = _prepared(self.config, self.folder / "data", self.source)
+        return prepared
+
+    def _network(self) -> Network:
+        """The network as it begins: fresh, with another model's weights, or a checkpoint's."""
+        torch.manual_seed(self.config.train.seed)
+        network = self._empty_network()
+        if self.source is not None:
+            load_weights(network, read_weights(self.source))
+        if self.checkpoint is not None:
+            load_weights(network, self.checkpoint.weights)
+        n_parameters = sum(p.numel() for p in network.parameters())
+        self.log.say(f"{n_parameters:,} parameters, {self.precision}, {self.parallel.device}")
+        return network.to(self.parallel.device)
+
+    def _empty_network(self) -> Network:
+        vocabs = self.prepared.src_tokenizer.vocab, self.prepared.tgt_tokenizer.vocab
+        return build_model(self.config.model, len(vocabs[0]), len(vocabs[1]))
+
+    def _objective(self, network: Network) -> Objective:
+        pad = self.prepared.tgt_tokenizer.vocab.pad
+        return Objective(network, pad=pad, smoothing=self.config.train.label_smoothing)
+
+    def _tokens(self, network: Network) -> int:
+        """The batch size, found out if the settings leave it open, and then written down."""
+        tokens = self.config.train.tokens
+        if tokens != "auto":
+            return tokens
+        found = 0
+        if self.parallel.is_first:
+            before = recorded(self.folder)
+            known = before["config"]["train"]["tokens"] if before else "auto"
+            if known == "auto":
+                known = fitting_tokens(self._try_update(network), self.parallel.device)
+            found = int(known)
+        found = int(self.parallel.agree(torch.tensor(found, device=self.parallel.device)))
+        self.config = replace(self.config, train=replace(self.config.train, tokens=found))
+        if self.parallel.is_first:
+            record(self.folder, self._facts())
+        self.log.say(f"train.tokens = {found} fits this machine")
+        return found
+
+    def _try_update(self, network: Network) -> Any:
+        """Forward and backward of the batch that holds the longest pair."""
+
+        def try_update(tokens: int) -> None:
+            batches = self._batches(tokens)
+            plan = batches.plan(0)
+            longest = int((batches.planned[0] + batches.planned[1]).argmax())
+            at = next(i for i in range(len(plan)) if longest in plan.batch(i))
+            batch = batches.batch(Place(0, at // self.parallel.ranks)).to(self.parallel.device)
+            network.train()
+            try:
+                with self.precision.autocast():
+                    loss = self._objective(network)(batch)
+                loss.backward()
+            finally:
+                network.zero_grad(set_to_none=True)
+
+        return try_update
+
+    def _batches(self, tokens: int) -> Batches:
+        settings = self.config.train
+        return Batches(
+            self.prepared.dataset,
+            self.prepared.src_tokenizer,
+            self.prepared.tgt_tokenizer,
+            kind=settings.batching,
+            tokens=tokens,
+            seed=settings.seed,
+            rank=self.parallel.rank,
+            ranks=self.parallel.ranks,
+            sampled=self.config.data.sampled,
+        )
+
+    def _trainer(self, network: Network, tokens: int) -> Trainer:
+        settings, checkpoint = self.config.train, self.checkpoint
+        place = checkpoint.state.place if checkpoint is not None else Place()
+        objective = self._objective(network)
+        if is_compiled(settings.compile, self.parallel.device, settings.batching):
+            compile_whole(objective, self.parallel.device)
+        call = self.parallel.wrap(objective)
+        trainer = Trainer(
+            objective,
+            self._batches(tokens).after(place, workers=settings.workers),
+            make_optimizer(network.parameters(), settings.lr),
+            make_schedule(settings.schedule, settings.lr, settings.warmup, settings.steps),
+            call=call,
+            accumulate=settings.accumulate,
+            clip=settings.clip,
+            seed=settings.seed,
+            parallel=self.parallel,
+            precision=self.precision,
+            average=RunningAverage(network, settings.ema) if settings.ema else None,
+            warn=lambda line: self.log.say(f"warning: {line}"),
+        )
+        if checkpoint is not None:
+            trainer.restore(checkpoint)
+        return trainer
+
+    def _judge(self, network: Network, leaving: Leaving) -> Judge:
+        return Judge(
+            self._empty_network(),
+            self.prepared,
+            self.precision,
+            is_leaving=lambda: leaving.is_wanted,
+        )
+
+    def _fit(self, trainer: Trainer, judge: Judge | None, leaving: Leaving) -> None:
+        settings, state = self.config.train, trainer.state
+        save = _once(saving(self.folder / "checkpoints", settings, self.log))
+        samples = self.folder / "samples.jsonl"
+        validate = validation(
+            judge, self.log, metric=settings.metric, patience=settings.patience, samples=samples
+        )
+        trainer.hooks = [
+            (1, lambda t: _leave_together(t, leaving)),
+            (settings.log_every, self.log.progress),
+            (settings.validate_every, validate),
+            (settings.save_every, save),
+            (settings.validate_every, save),
+            *snapshots(self.folder / "snapshots", self.config, self.prepared),
+        ]
+        if settings.patience and state.stale >= settings.patience:
+            return  # it had stopped of itself
+        self.log.start(state.step, state.n_tokens)
+        try:
+            is_due = state.step > 0 and state.step % settings.validate_every == 0
+            if is_due and state.score_step != state.step:
+                validate(trainer)  # the run was stopped before it could
+            trainer.fit(settings.steps)
+            if leaving.is_wanted:
+                save(trainer)
+        finally:
+            self.log.stop()
+
+    def _finish(self, trainer: Trainer, judge: Judge | None) -> None:
+        settings = self.config.train
+        weights, chosen = final_weights(self.folder / "checkpoints", settings, trainer)
+        if judge is None:
+            return
+        scores = judge.scores(weights)
+        if scores:
+            self.log.say(f"{chosen}; {dev_line(scores)}")
+        write_model(
+            self.output,
+            self.config,
+            self.prepared,
+            weights,
+            trainer.state,
+            chosen=chosen,
+            scores=scores,
+            signature=judge.signature,
+        )
+        minutes = (time.monotonic() - self.started) / 60
+        example = self.prepared.dev[0].src if self.prepared.dev else "…"
+        self.log.say(
+            f"done in {minutes:.1f} min: {self.output}\n"
+            f"next: regard translate --model {self.output} {_quoted(example)}\n"
+            f"      regard plot {self.folder}"
+        )
+
+
+def data_line(prepared: Prepared) -> str:
+    """What there is to learn from, and what was left out."""
+    dropped = ", ".join(
+        f"{n:,} by {reason}" for reason, n in sorted(prepared.dataset.dropped.items())
+    )
+    return (
+        f"{len(prepared.dataset):,} pairs ({'dropped ' + dropped if dropped else 'none dropped'}), "
+        f"{len(prepared.dev):,} to judge by, "
+        f"{len(prepared.src_tokenizer.vocab):,} and {len(prepared.tgt_tokenizer.vocab):,} words"
+    )
+
+
+def _once(save: Action) -> Action:
+    """The same, but not twice after one update."""
+    saved_at = 0
+
+    def save_once(trainer: Trainer) -> None:
+        nonlocal saved_at
+        if saved_at != trainer.state.step:
+            save(trainer)
+        saved_at = trainer.state.step
+
+    return save_once
+
+
+def _leave_together(trainer: Trainer, leaving: Leaving) -> None:
+    """Every rank leaves after the same update, whichever was asked."""
+    wanted = torch.tensor(float(leaving.is_wanted), device=trainer.parallel.device)
+    if float(trainer.parallel.total(wanted)):
+        trainer.wants_to_stop = True
+        leaving.signal = leaving.signal or signal.SIGTERM
+
+
+def _prepared(config: Config, folder: Path, source: Bundle | None) -> Prepared:
+    """The dataset, by as many processes as there are cores, with a bar that shows it is alive."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TextColumn("{task.completed:,.0f} pairs"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        reading = bar.add_task("", total=None)  # a stream does not know its end
+        return prepare(
+            config.data,
+            folder,
+            seed=config.train.seed,
+            workers=os.cpu_count() or 1,
+            progress=lambda n: bar.update(reading, completed=n),
+            tokenizers=(source.src_tokenizer, source.tgt_tokenizer) if source else None,
+        )
+
+
+def _board(folder: Path) -> Board:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise ConfigError(
+            "the option --tensorboard needs a package: pip install 'regard[tensorboard]'"
+        ) from None
+    board: Board = SummaryWriter(str(folder))
+    return board
+
+
+def _free(path: Path) -> Path:
+    """A name that nothing has yet."""
+    names = (path.with_name(f"{path.name}.{n}") for n in range(2, sys.maxsize))
+    return path if not path.exists() else next(name for name in names if not name.exists())
+
+
+def _quoted(text: str) -> str:
+    import shlex
+
+    return shlex.quote(text)

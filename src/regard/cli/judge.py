@@ -1,0 +1,147 @@
+"""Validation: the development text predicted and translated, scored, and shown."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from regard.data.feed import ordered_batches
+from regard.decode.translator import Network, translate_with
+from regard.evaluate.metrics import bleu, chrf, exact_match
+from regard.model.weights import load_weights
+from regard.train.validate import dev_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import Tensor
+
+    from regard.data.prepare import Prepared
+    from regard.train.log import Log
+    from regard.train.precision import Precision
+    from regard.train.state import TrainState
+    from regard.train.trainer import Trainer
+
+JUDGED = 500  # development pairs that are translated at a validation
+SHOWN, KEPT = 2, 20  # of those, on the screen and in samples.jsonl
+TOKENS = 4096  # of a batch whose loss is taken
+AT_ONCE = 100  # texts translated before looking whether somebody wants to leave
+LOWER_IS_BETTER = ("loss",)
+
+
+class Judge:
+    """Knows the development text, and has a plain network of its own to put weights into."""
+
+    def __init__(
+        self,
+        network: Network,
+        prepared: "Prepared",
+        precision: "Precision",
+        *,
+        is_leaving: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.network = network.to(precision.device)
+        self.tokenizers = prepared.src_tokenizer, prepared.tgt_tokenizer
+        self.pairs = prepared.dev
+        self.batches = ordered_batches(self.pairs, *self.tokenizers, TOKENS)
+        self.precision = precision
+        self.is_leaving = is_leaving
+        self.said: list[str] = []  # of the last time, for those who want to see some
+        self.signature = ""
+
+    def scores(self, weights: "Mapping[str, Tensor]") -> dict[str, float] | None:
+        """Every metric of these weights; None without a development text, or if asked to leave."""
+        if not self.pairs:
+            return None
+        load_weights(self.network, weights)
+        pad = self.tokenizers[1].vocab.pad
+        loss, accuracy = dev_loss(self.network, self.batches, pad=pad, precision=self.precision)
+        self.said = []
+        judged = self.pairs[:JUDGED]
+        for start in range(0, len(judged), AT_ONCE):
+            if self.is_leaving():
+                return None
+            self.said += self._translate(start, min(start + AT_ONCE, len(judged)))
+        references, language = [pair.tgt for pair in judged], judged[0].tgt_lang
+        of_words = bleu(self.said, references, language)
+        self.signature = of_words.signature
+        return {
+            "loss": loss,
+            "accuracy": accuracy,
+            "bleu": of_words.value,
+            "chrf": chrf(self.said, references, language).value,
+            "exact": exact_match(self.said, references, language).value,
+        }
+
+    def _translate(self, start: int, stop: int) -> list[str]:
+        chosen = self.pairs[start:stop]
+        with self.precision.autocast():
+            return translate_with(
+                self.network,
+                *self.tokenizers,
+                [pair.src for pair in chosen],
+                self.precision.device,
+                [pair.tgt_lang for pair in chosen],
+            )
+
+
+def validation(
+    judge: Judge | None, log: "Log", *, metric: str, patience: int, samples: Path
+) -> Callable[["Trainer"], None]:
+    """The hook that validates: only the first rank has a judge, and all hear the verdict."""
+
+    def validate(trainer: "Trainer") -> None:
+        if trainer.wants_to_stop:
+            return
+        started = time.monotonic()
+        weights = trainer.weights()
+        scores = judge.scores(weights) if judge is not None else None
+        verdict = torch.tensor([1.0, scores[metric]] if scores else [0.0, 0.0]).double()
+        is_judged, score = trainer.parallel.agree(verdict.to(trainer.parallel.device)).tolist()
+        if scores and judge:
+            log.write(trainer.state.step, {f"dev_{name}": value for name, value in scores.items()})
+            log.say(dev_line(scores))
+            _show(judge, log, trainer.state.step, samples)
+        if is_judged:
+            trainer.wants_to_stop = take_note(trainer.state, score, metric, patience)
+            if trainer.wants_to_stop:
+                best = trainer.state.best_step
+                log.say(f"no better {metric} since update {best}: the run stops here")
+        log.pause(time.monotonic() - started)
+
+    return validate
+
+
+def take_note(state: "TrainState", score: float, metric: str, patience: int) -> bool:
+    """Remember the best score; whether `patience` validations have passed without a better one."""
+    state.score, state.score_step = score, state.step
+    sign = 1.0 if metric in LOWER_IS_BETTER else -1.0
+    if state.best is None or sign * score < sign * state.best:
+        state.best, state.best_step, state.stale = score, state.step, 0
+        return False
+    state.stale += 1
+    return 0 < patience <= state.stale
+
+
+def dev_line(scores: dict[str, float]) -> str:
+    """The scores in one line."""
+    return (
+        f"dev: loss {scores['loss']:.4f}  accuracy {scores['accuracy']:.1%}  "
+        f"BLEU {scores['bleu']:.2f}  chrF {scores['chrf']:.1f}  exact {scores['exact']:.1f} %"
+    )
+
+
+def _show(judge: Judge, log: "Log", step: int, samples: Path) -> None:
+    """A few translations for the eye, and some more in a file."""
+    for pair, said in list(zip(judge.pairs, judge.said, strict=False))[:SHOWN]:
+        log.say(f"     {pair.src} → {said}")
+    try:
+        with samples.open("a", encoding="utf-8") as file:
+            for pair, said in zip(judge.pairs[:KEPT], judge.said, strict=False):
+                row = {"step": step, "src": pair.src, "said": said, "tgt": pair.tgt}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    except OSError:
+        pass  # the log has warned already

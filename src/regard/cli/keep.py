@@ -1,0 +1,148 @@
+"""What a run leaves behind: checkpoints, snapshots, and at the end the model."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard import __version__
+from regard.bundle import write_bundle
+from regard.cli.judge import LOWER_IS_BETTER
+from regard.errors import ResourceError
+from regard.model.weights import save_tensors
+from regard.train.average import average
+from regard.train.checkpoint import (
+    best_checkpoints,
+    checkpoints,
+    is_whole,
+    remove_all_but,
+    weights_in,
+    write_checkpoint,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from regard.config import Config, TrainConfig
+    from regard.data.prepare import Prepared
+    from regard.train.log import Log
+    from regard.train.state import TrainState
+    from regard.train.trainer import Trainer
+
+SPARE = 2  # checkpoints kept at least: should the newest be damaged, there is one before it
+
+
+def saving(directory: Path, settings: "TrainConfig", log: "Log") -> Callable[["Trainer"], None]:
+    """The hook that writes a checkpoint, and drops those that nobody will ask for."""
+
+    def save(trainer: "Trainer") -> None:
+        checkpoint = trainer.checkpoint()  # every rank gives its share
+        if not trainer.parallel.is_first:
+            return
+        try:
+            write_checkpoint(directory, checkpoint)
+            remove_all_but(directory, _wanted(directory, settings))
+        except (OSError, ResourceError) as error:
+            log.say(f"warning: update {trainer.state.step} could not be saved: {error}")
+            if trainer.state.step >= settings.steps or trainer.wants_to_stop:
+                raise  # nothing will be saved later
+
+    return save
+
+
+def _wanted(directory: Path, settings: "TrainConfig") -> list[Path]:
+    n_last = max(SPARE, settings.average if settings.average_of == "last" else 0)
+    n_best = max(1, settings.average if settings.average_of == "best" else 0)
+    return [*checkpoints(directory)[:n_last], *_best(directory, n_best, settings.metric)]
+
+
+def _best(directory: Path, n: int, metric: str) -> list[Path]:
+    return best_checkpoints(directory, n, lower_is_better=metric in LOWER_IS_BETTER)
+
+
+def final_weights(
+    directory: Path, settings: "TrainConfig", trainer: "Trainer"
+) -> tuple[dict[str, "Tensor"], str]:
+    """The weights the settings ask for, and in words which they are."""
+    newest = [place for place in checkpoints(directory) if is_whole(place)]
+    if settings.average:
+        best = _best(directory, settings.average, settings.metric)
+        chosen = best if settings.average_of == "best" and best else newest[: settings.average]
+        steps = ", ".join(str(int(place.name.removeprefix("step-"))) for place in sorted(chosen))
+        return average(weights_in(place) for place in chosen), f"average of updates {steps}"
+    if settings.patience and not settings.ema and (best := _best(directory, 1, settings.metric)):
+        return weights_in(best[0]), f"best by {settings.metric}: {best[0].name}"
+    words = f"running average at update {trainer.state.step}" if settings.ema else ""
+    return trainer.weights(), words or f"update {trainer.state.step}"
+
+
+def write_model(
+    place: Path,
+    config: "Config",
+    prepared: "Prepared",
+    weights: Mapping[str, "Tensor"],
+    state: "TrainState",
+    *,
+    chosen: str,
+    scores: Mapping[str, float] | None = None,
+    signature: str = "",
+) -> None:
+    """A trained model as a directory."""
+    facts = {
+        "regard": __version__,
+        "languages": list(prepared.dataset.languages),
+        "updates": state.step,
+        "target_tokens": state.n_tokens,
+        "weights": chosen,
+        "dev": {name: round(value, 4) for name, value in (scores or {}).items()},
+    }
+    write_bundle(
+        place,
+        config.model,
+        (prepared.src_tokenizer, prepared.tgt_tokenizer),
+        lambda path: save_tensors(weights, path),
+        facts=facts,
+        card=_card(config, facts, signature),
+    )
+
+
+def snapshots(
+    folder: Path, config: "Config", prepared: "Prepared"
+) -> list[tuple[int, Callable[["Trainer"], None]]]:
+    """A hook for each named update: the model as it was then, ready to translate and to look at."""
+
+    def keeping(step: int) -> Callable[["Trainer"], None]:
+        def keep(trainer: "Trainer") -> None:
+            weights = trainer.weights()
+            if trainer.state.step == step and trainer.parallel.is_first:
+                place = folder / f"step-{step:08d}"
+                chosen = f"update {step}"
+                write_model(place, config, prepared, weights, trainer.state, chosen=chosen)
+
+        return keep
+
+    return [(step, keeping(step)) for step in config.train.snapshots]
+
+
+def _card(config: "Config", facts: Mapping[str, Any], signature: str) -> str:
+    """What the model is, for people: data, size, how good."""
+    data, model = config.data, config.model
+    corpus = f"the generated task {data.task}" if data.task != "none" else ", ".join(data.train)
+    licences = sorted({known["licence"] for known in data.source.values() if "licence" in known})
+    lines = [
+        "# A regard model",
+        "",
+        f"Trained by regard {facts['regard']} on {corpus}: {facts['updates']:,} updates, "
+        f"{facts['target_tokens']:,} target tokens; weights: {facts['weights']}.",
+        "",
+        f"- from → to: {' → '.join(facts['languages'])}",
+        f"- network: {model.kind}, {model.n_layers}+{model.decoder[0]} layers, d {model.d_model}, "
+        f"{model.n_heads} heads, d_ff {model.d_ff}, {model.norm}-norm, {model.score} scores",
+    ]
+    if licences:
+        lines.append(f"- licences of the text: {'; '.join(licences)}")
+    if dev := facts["dev"]:
+        lines.append(
+            f"- development text, greedy: BLEU {dev['bleu']:.2f} ({signature}), "
+            f"chrF {dev['chrf']:.1f}, exact {dev['exact']:.1f} %, loss {dev['loss']:.3f}"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,131 @@
+"""The folder of a run: what it was made of, and that only one process writes it.
+
+run.json        settings, versions, seed, command, fingerprint of the text
+metrics.jsonl   every number it measured
+checkpoints/    what it goes on from
+snapshots/      models kept to look at
+data/           tokenizers and dataset
+lock            held while it runs
+"""
+
+import fcntl
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard import __version__
+from regard.config import Config
+from regard.errors import ConfigError, ResourceError
+from regard.settings import shown
+from regard.storage import write_json
+
+# A run may go on with other settings than these, though not as if it had never stopped.
+FIXED = ("train.tokens", "train.batching", "train.accumulate", "train.seed")
+LOOSE = ("model.dropout", "model.attention_dropout", "model.activation_dropout")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run folder; the kernel lets go of it when this process ends, however it ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise ResourceError(
+                "{folder} is being written by process {pid}; wait for it, or name another place "
+                "with -o",
+                folder=folder,
+                pid=file.read().strip() or "?",
+            ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def facts(config: Config, text: str, ranks: int, device: torch.device) -> dict[str, Any]:
+    """All that a run's numbers depend on."""
+    return {
+        "command": sys.argv,
+        "config": config.as_table(),
+        "text": text,
+        "ranks": ranks,
+        "device": device.type if device.type == "cpu" else torch.cuda.get_device_name(device),
+        "threads": torch.get_num_threads(),
+        "versions": {
+            "regard": __version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
+    }
+
+
+def record(folder: Path, table: Mapping[str, Any]) -> None:
+    """Write the facts of a run, whole or not at all."""
+    draft = folder / "run.json.draft"
+    write_json(draft, table)
+    draft.replace(folder / "run.json")
+
+
+def recorded(folder: Path) -> dict[str, Any] | None:
+    """The facts of the run that began here, if one did."""
+    try:
+        table: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return table
+
+
+def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to go on with another corpus, vocabulary, network or batch size, each by its name."""
+    changed = [
+        *_changed_settings(before["config"], now["config"]),
+        *([("the number of processes", before["ranks"], now["ranks"])]
+          if before["ranks"] != now["ranks"] else []),
+    ]  # fmt: skip
+    faults = [
+        ConfigError(
+            "{name} was {before} when this run began and is {now} now", name=n, before=b, now=w
+        )
+        for n, b, w in changed
+    ]
+    if not faults and before["text"] != now["text"]:
+        faults = [ConfigError("the training text is not what it was when this run began")]
+    if faults:
+        raise ConfigError(
+            "{faults}; resume with what it began with, or take its weights alone with "
+            "--resume-weights-only",
+            faults=tuple(faults),
+        )
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Why a run that goes on here will not repeat to the bit."""
+    pairs = [
+        ("threads", before["threads"], now["threads"]),
+        ("torch", before["versions"]["torch"], now["versions"]["torch"]),
+        ("device", before["device"], now["device"]),
+    ]
+    return [f"{name} {then} → {new}" for name, then, new in pairs if then != new]
+
+
+def _changed_settings(
+    before: Mapping[str, Any], now: Mapping[str, Any]
+) -> list[tuple[str, str, str]]:
+    return [
+        (name, shown(before[section].get(key)), shown(value))
+        for section in ("model", "data", "train")
+        for key, value in json.loads(json.dumps(now[section])).items()
+        if (name := f"{section}.{key}") not in LOOSE
+        and (section != "train" or name in FIXED)
+        and before[section].get(key) != value
+    ]

@@ -1,0 +1,123 @@
+"""Several processes as one: the only file that knows of `torch.distributed`.
+
+    torchrun --nproc-per-node 2 -m regard train ...
+
+Each process (rank) takes its own batches of the same plan. A loss is divided by the number of
+tokens of all ranks and gradients are summed over them, so the update is that of one big batch. With
+`ddp` each rank holds the whole model; with `fsdp` each holds its share of every matrix, and of the
+optimizer's moments. Alone, all of it does nothing.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from regard.model.decoder import DecoderLayer
+from regard.model.encoder import EncoderLayer
+
+PATIENCE = timedelta(hours=2)  # for a rank that validates, or builds the dataset, while others wait
+
+
+class Parallel:
+    """This process among its like."""
+
+    def __init__(self, kind: Literal["ddp", "fsdp"] = "ddp", device: str = "auto") -> None:
+        self.kind = kind
+        self.ranks = int(os.environ.get("WORLD_SIZE", "1"))
+        self.rank = int(os.environ.get("RANK", "0"))
+        self.device = _device(device, int(os.environ.get("LOCAL_RANK", "0")))
+        if self.ranks > 1:
+            backend = "nccl" if self.device.type == "cuda" else "gloo"
+            dist.init_process_group(backend, timeout=PATIENCE)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the rank that speaks and writes."""
+        return self.rank == 0
+
+    def wrap(self, objective: nn.Module) -> nn.Module:
+        """The module to call, so that its gradients come out summed over all ranks."""
+        if self.ranks == 1:
+            return objective
+        if self.kind == "ddp":
+            places = [self.device] if self.device.type == "cuda" else None
+            return DistributedDataParallel(objective, device_ids=places)
+        for layer in objective.modules():
+            if isinstance(layer, EncoderLayer | DecoderLayer):
+                fully_shard(layer)
+        fully_shard(objective)
+        return objective
+
+    def share(self, loss: Tensor) -> Tensor:
+        """A loss whose gradient, averaged over the ranks as both wrappers do, is the sum."""
+        return loss * self.ranks
+
+    @contextmanager
+    def accumulating(self, wrapped: nn.Module, *, is_last: bool) -> Iterator[None]:
+        """Gradients travel once an update, with its last batch."""
+        if isinstance(wrapped, FSDPModule):
+            wrapped.set_requires_gradient_sync(is_last)
+        if isinstance(wrapped, DistributedDataParallel) and not is_last:
+            pause: AbstractContextManager[None] = wrapped.no_sync()
+        else:
+            pause = nullcontext()
+        with pause:
+            yield
+
+    def total(self, numbers: Tensor) -> Tensor:
+        """The sum over all ranks."""
+        if self.ranks > 1:
+            dist.all_reduce(numbers)
+        return numbers
+
+    def agree(self, numbers: Tensor) -> Tensor:
+        """What the first rank says, for all."""
+        if self.ranks > 1:
+            dist.broadcast(numbers, src=0)
+        return numbers
+
+    def wait(self) -> None:
+        """Until all ranks are here."""
+        if self.ranks > 1:
+            dist.barrier()
+
+    def leave(self) -> None:
+        """The group is no longer needed."""
+        if self.ranks > 1:
+            dist.destroy_process_group()
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A tensor gathered from all ranks, if it was shared among them: all must ask together."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def shared_like(tensor: Tensor, parameter: Tensor) -> Tensor:
+    """A whole tensor shared among the ranks as a parameter is."""
+    tensor = tensor.to(parameter.device)
+    if isinstance(parameter, DTensor):
+        return distribute_tensor(tensor, parameter.device_mesh, parameter.placements)
+    return tensor
+
+
+def own_part(tensor: Tensor) -> Tensor:
+    """What this rank holds of a tensor, in the same memory."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def _device(name: str, local_rank: int) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda":
+        torch.cuda.set_device(local_rank)
+        return torch.device("cuda", local_rank)
+    return torch.device(name)

@@ -1,0 +1,1 @@
+"""Pictures: training curves, as SVG that needs nothing and PNG that needs matplotlib."""
