@@ -12,10 +12,9 @@ from regard.config import (
     DataConfig,
     ModelConfig,
     TrainConfig,
-    config_from_table,
-    read_config,
 )
 from regard.errors import ConfigError
+from regard.recipe import config_from_table, read_config
 
 
 def refuses(sentence):

@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.config import ModelConfig, config_from_table
+from regard.config import ModelConfig
 from regard.errors import ModelError
+from regard.recipe import config_from_table
 from regard.storage import sha256, write_json, written_whole
 from regard.text.tokenizer import Tokenizer, load_tokenizer
 

@@ -5,8 +5,8 @@ import pytest
 
 from regard.bundle import open_bundle
 from regard.cli.main import main
-from regard.config import config_from_table
 from regard.errors import ModelError
+from regard.recipe import config_from_table
 
 SMALL = [
     "data.task=copy", "data.task_pairs=200", "data.tokenizer=char", "data.vocab_size=300",

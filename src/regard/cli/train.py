@@ -7,8 +7,9 @@ from typing import Any, get_args
 import click
 
 from regard.cli.dial import SIZES, Size, derived, tuned
-from regard.config import Config, config_from_table, config_table
+from regard.config import Config
 from regard.errors import ConfigError
+from regard.recipe import config_from_table, config_table
 
 DEFAULT_RECIPE = Path(__file__).parents[1] / "bundled" / "numerals.toml"
 FilePath = click.Path(path_type=Path)
