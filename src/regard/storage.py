@@ -24,8 +24,8 @@ def written_whole(place: Path) -> Iterator[Path]:
     old = building.with_name(building.name + ".old")
     try:
         yield building
-        for file in building.rglob("*"):
-            _sync(file)
+        for path in (*building.rglob("*"), building):
+            _sync(path)
         if place.exists():
             place.rename(old)
         building.rename(place)

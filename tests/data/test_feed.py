@@ -127,6 +127,24 @@ def test_no_pair_is_lost_when_sampling_makes_sentences_longer(dataset, tokenizer
     assert sorted(seen) == list(range(len(dataset)))
 
 
+def test_sampled_rows_of_short_sentences_are_full(tmp_path, tokenizer):
+    """One long sentence among many short ones: what is planned must be what comes."""
+    chance = random.Random(1)
+    words = ["".join(chance.choices("abcd", k=chance.randint(2, 5))) for _ in range(50)]
+    pairs = [
+        Pair(chance.choice(words), chance.choice(words), n, tgt_lang="en") for n in range(1, 2000)
+    ]
+    pairs.append(Pair(" ".join(words), " ".join(words), 2000, tgt_lang="en"))
+    folder = tmp_path / "set"
+    short = build_dataset(folder, pairs, tokenizer, tokenizer, fingerprint="", max_len=400)
+    feed = batches(short, tokenizer, sampled=True, tokens=4096)
+    waste = [
+        (batch.labels == tokenizer.vocab.pad).float().mean()
+        for _, batch in islice(feed.after(Place()), 2 * feed.steps(0))
+    ]
+    assert sum(waste) / len(waste) < 0.10
+
+
 def test_a_dataset_without_pairs_is_refused(tmp_path, tokenizer):
     empty = build_dataset(tmp_path / "set", [], tokenizer, tokenizer, fingerprint="", max_len=9)
     with pytest.raises(

@@ -16,14 +16,19 @@ from regard.cli.judge import Judge, dev_line, validation
 from regard.cli.keep import final_weights, saving, snapshots, write_model
 from regard.cli.language import language
 from regard.config import Config
-from regard.data.feed import Batches, Place
+from regard.data.feed import Batches, Place, helped
 from regard.data.prepare import Prepared, prepare, text_print
 from regard.decode.translator import Network, read_weights
 from regard.errors import ConfigError
 from regard.model.build import build_model
 from regard.model.weights import load_weights
 from regard.train.average import RunningAverage
-from regard.train.checkpoint import Checkpoint, checkpoints, newest_checkpoint
+from regard.train.checkpoint import (
+    Checkpoint,
+    checkpoints,
+    newest_checkpoint,
+    write_checkpoint,
+)
 from regard.train.folder import check_same, differences, facts, locked, record, recorded
 from regard.train.leaving import Leaving, listening
 from regard.train.log import Board, Log
@@ -91,7 +96,7 @@ class _Run:
         network = self._network()
         tokens = self._tokens(network)
         trainer = self._trainer(network, tokens)
-        with listening() as leaving:
+        with listening() as leaving, helped():
             judge = self._judge(network, leaving) if self.parallel.is_first else None
             self._fit(trainer, judge, leaving)
         if leaving.is_wanted:
@@ -124,9 +129,10 @@ class _Run:
         found = newest_checkpoint(directory, lambda line: self.log.say(f"warning: {line}"))
         if found is not None and resume == "weights":
             self.parallel.wait()
+            found = Checkpoint(TrainState(), found.weights, {})
             if self.parallel.is_first:
                 directory.rename(_free(self.folder / "checkpoints.before"))
-            return Checkpoint(TrainState(), found.weights, {})
+                write_checkpoint(directory, found)  # should it stop before the first save
         return found
 
     def _facts(self) -> dict[str, Any]:
@@ -260,13 +266,18 @@ class _Run:
         validate = validation(
             judge, self.log, metric=settings.metric, patience=settings.patience, samples=samples
         )
+
+        def leave(trainer: Trainer) -> None:
+            trainer.wants_to_stop = trainer.wants_to_stop or trainer.is_asked_to_stop()
+
+        trainer.is_asked_to_stop = lambda: _all_leave(self.parallel, leaving)
         trainer.hooks = [
-            (1, lambda t: _leave_together(t, leaving)),
             (settings.log_every, self.log.progress),
             (settings.validate_every, validate),
-            (settings.save_every, save),
+            (settings.validate_every, leave),  # whoever asks while it validates waits no more
+            *snapshots(self.folder / "snapshots", self.config, self.prepared, self.log),
+            (settings.save_every, save),  # last: what a kill before it cuts short is done again
             (settings.validate_every, save),
-            *snapshots(self.folder / "snapshots", self.config, self.prepared),
         ]
         if settings.patience and state.stale >= settings.patience:
             return  # it had stopped of itself
@@ -274,7 +285,8 @@ class _Run:
         try:
             is_due = state.step > 0 and state.step % settings.validate_every == 0
             if is_due and state.score_step != state.step:
-                validate(trainer)  # the run was stopped before it could
+                for action in (validate, leave, save):  # the run was stopped before it could
+                    action(trainer)
             trainer.fit(settings.steps)
             if leaving.is_wanted:
                 save(trainer)
@@ -333,12 +345,13 @@ def _once(save: Action) -> Action:
     return save_once
 
 
-def _leave_together(trainer: Trainer, leaving: Leaving) -> None:
-    """Every rank leaves after the same update, whichever was asked."""
-    wanted = torch.tensor(float(leaving.is_wanted), device=trainer.parallel.device)
-    if float(trainer.parallel.total(wanted)):
-        trainer.wants_to_stop = True
-        leaving.signal = leaving.signal or signal.SIGTERM
+def _all_leave(parallel: Parallel, leaving: Leaving) -> bool:
+    """Whether any rank was asked to leave: all leave after the same update."""
+    if parallel.ranks > 1:
+        wanted = torch.tensor(float(leaving.is_wanted), device=parallel.device)
+        if float(parallel.total(wanted)):
+            leaving.signal = leaving.signal or signal.SIGTERM
+    return leaving.is_wanted
 
 
 def _prepared(config: Config, folder: Path, source: Bundle | None) -> Prepared:

@@ -1,6 +1,6 @@
 """What a run leaves behind: checkpoints, snapshots, and at the end the model."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +39,8 @@ def saving(directory: Path, settings: "TrainConfig", log: "Log") -> Callable[["T
         if not trainer.parallel.is_first:
             return
         try:
-            write_checkpoint(directory, checkpoint)
-            remove_all_but(directory, _wanted(directory, settings))
+            written = write_checkpoint(directory, checkpoint)
+            remove_all_but(directory, _wanted(written, settings))
         except (OSError, ResourceError) as error:
             log.say(f"warning: update {trainer.state.step} could not be saved: {error}")
             if trainer.state.step >= settings.steps or trainer.wants_to_stop:
@@ -49,10 +49,22 @@ def saving(directory: Path, settings: "TrainConfig", log: "Log") -> Callable[["T
     return save
 
 
-def _wanted(directory: Path, settings: "TrainConfig") -> list[Path]:
-    n_last = max(SPARE, settings.average if settings.average_of == "last" else 0)
+def _wanted(written: Path, settings: "TrainConfig") -> list[Path]:
+    """What is kept once a checkpoint is written; later ones were damaged, so the run went back."""
+    places = [place for place in checkpoints(written.parent) if place <= written]
     n_best = max(1, settings.average if settings.average_of == "best" else 0)
-    return [*checkpoints(directory)[:n_last], *_best(directory, n_best, settings.metric)]
+    last = _due(places, settings)[: settings.average] if settings.average_of == "last" else []
+    return [*places[:SPARE], *last, *_best(written.parent, n_best, settings.metric)]
+
+
+def _due(places: Sequence[Path], settings: "TrainConfig") -> list[Path]:
+    """Those that were saved because it was time, and not because the run was asked to leave."""
+    paces = settings.save_every, settings.validate_every, settings.steps
+    return [place for place in places if any(_step(place) % pace == 0 for pace in paces)]
+
+
+def _step(place: Path) -> int:
+    return int(place.name.removeprefix("step-"))
 
 
 def _best(directory: Path, n: int, metric: str) -> list[Path]:
@@ -66,8 +78,9 @@ def final_weights(
     newest = [place for place in checkpoints(directory) if is_whole(place)]
     if settings.average:
         best = _best(directory, settings.average, settings.metric)
-        chosen = best if settings.average_of == "best" and best else newest[: settings.average]
-        steps = ", ".join(str(int(place.name.removeprefix("step-"))) for place in sorted(chosen))
+        last = (_due(newest, settings) or newest)[: settings.average]
+        chosen = best if settings.average_of == "best" and best else last
+        steps = ", ".join(str(_step(place)) for place in sorted(chosen))
         return average(weights_in(place) for place in chosen), f"average of updates {steps}"
     if settings.patience and not settings.ema and (best := _best(directory, 1, settings.metric)):
         return weights_in(best[0]), f"best by {settings.metric}: {best[0].name}"
@@ -106,7 +119,7 @@ def write_model(
 
 
 def snapshots(
-    folder: Path, config: "Config", prepared: "Prepared"
+    folder: Path, config: "Config", prepared: "Prepared", log: "Log"
 ) -> list[tuple[int, Callable[["Trainer"], None]]]:
     """A hook for each named update: the model as it was then, ready to translate and to look at."""
 
@@ -116,7 +129,10 @@ def snapshots(
             if trainer.state.step == step and trainer.parallel.is_first:
                 place = folder / f"step-{step:08d}"
                 chosen = f"update {step}"
-                write_model(place, config, prepared, weights, trainer.state, chosen=chosen)
+                try:
+                    write_model(place, config, prepared, weights, trainer.state, chosen=chosen)
+                except (OSError, ResourceError) as error:
+                    log.say(f"warning: the snapshot of update {step} could not be kept: {error}")
 
         return keep
 

@@ -5,9 +5,13 @@ place. So a run that stops goes on with the very next batch, with any number of 
 several ranks takes its own batches of the same plan.
 """
 
+import os
 import signal
+import sys
+import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -28,6 +32,7 @@ from regard.data.dataset import PairDataset, Side
 from regard.errors import ConfigError, DataError, ResourceError
 from regard.text.tokenizer import Tokenizer
 
+GOLDEN = 0.6180339887498949  # whose multiples fall evenly between whole numbers
 PROBED = 2000  # pairs whose sampled segmentation tells how much longer sentences become
 
 
@@ -63,10 +68,12 @@ class Batches(Dataset[Batch]):
         self.kind, self.tokens, self.seed = kind, tokens, seed
         self.rank, self.ranks, self.sampled = rank, ranks, sampled
         self.prefixes = [_prefix(src_tokenizer, lang) for lang in dataset.languages]
-        growth = self._growth() if sampled else 1.0
-        self.planned = self._planned(dataset.src, growth), self._planned(dataset.tgt, growth)
+        growth = self._growth() if sampled else (1.0, 1.0)
+        self.planned = self._planned(dataset.src, growth[0]), self._planned(dataset.tgt, growth[1])
         self.n_packed = n_packed_batches(*self.planned, tokens, ranks)
         self.shape = packed_shape(*self.planned, self.n_packed)
+        if sampled:  # what was planned may come out shorter, and more of the row is filler
+            self.shape = _with_filler(self.shape)
         self._last: tuple[int, Plan] | None = None
 
     def steps(self, epoch: int) -> int:
@@ -98,7 +105,7 @@ class Batches(Dataset[Batch]):
         loader = DataLoader(
             self, batch_size=None, sampler=places, num_workers=workers, worker_init_fn=_deaf
         )
-        return _watched(iter(loader))
+        return _told(iter(loader))
 
     def __getitem__(self, place: Place) -> Batch:  # what a DataLoader calls
         return self.batch(place)
@@ -116,7 +123,9 @@ class Batches(Dataset[Batch]):
 
     def _planned(self, side: Side, growth: float) -> NDArray[np.int64]:
         """Lengths as they will be in a batch: with the special id, and a language in front."""
-        lens = np.ceil(side.lens * growth).astype(np.int64) + 1
+        # Rounded up or down by turns, so that many short sentences are as long as they will be.
+        turns = np.arange(len(side.lens)) * GOLDEN % 1.0
+        lens = np.floor(side.lens * growth + (turns if growth > 1.0 else 0.0)).astype(np.int64) + 1
         if side is self.dataset.src:
             lens += np.array([len(prefix) for prefix in self.prefixes])[self.dataset.target_langs]
         return lens
@@ -143,15 +152,16 @@ class Batches(Dataset[Batch]):
         )
         return np.concatenate([self.prefixes[self.dataset.target_langs[pair]], src]), tgt
 
-    def _growth(self) -> float:
-        """How much longer sentences become when they are sampled, on the worse side."""
+    def _growth(self) -> tuple[float, float]:
+        """How much longer sentences of each side become when they are sampled."""
         probes = np.linspace(0, len(self.dataset) - 1, min(PROBED, len(self.dataset))).astype(int)
         drawn = [self._drawn(int(pair), 0) for pair in probes]
         plain = [self._plain(int(pair)) for pair in probes]
-        return max(
+        src, tgt = (
             sum(len(pair[i]) for pair in drawn) / max(sum(len(pair[i]) for pair in plain), 1)
             for i in range(2)
         )
+        return max(src, 1.0), max(tgt, 1.0)
 
 
 def ordered_batches(
@@ -178,16 +188,50 @@ def ordered_batches(
 
 
 def _deaf(worker: int) -> None:
-    """Ctrl-C is for the process that trains; it ends its workers itself."""
+    """Ctrl-C, and SIGTERM to all, are for the process that trains; it ends its workers itself."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":  # elsewhere nobody can tell who sent a signal
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        threading.Thread(target=_end_when_told_by, args=(os.getppid(),), daemon=True).start()
 
 
-def _watched(batches: Iterator[Batch]) -> Iterator[Batch]:
+def _end_when_told_by(parent: int) -> None:
+    if sys.platform == "linux":
+        while signal.sigwaitinfo({signal.SIGTERM}).si_pid != parent:
+            pass
+        os._exit(0)
+
+
+def _told(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same, but the death of a worker is a sentence, even while a batch changes hands."""
     try:
         yield from batches
+    except (RuntimeError, ConnectionError, EOFError) as error:
+        _tell(error)
+        raise
+
+
+@contextmanager
+def helped() -> Iterator[None]:
+    """Where workers make batches, and the death of one is to be a sentence.
+
+    Torch's handler of SIGCHLD raises in the middle of whatever the process that trains is doing.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGCHLD)
+    try:
+        yield
     except RuntimeError as error:
-        if "DataLoader worker" not in str(error):
-            raise
+        _tell(error)
+        raise
+    finally:
+        if is_main:  # once the run is over, such a death concerns nobody
+            signal.signal(signal.SIGCHLD, before)
+
+
+def _tell(error: Exception) -> None:
+    """Raise the sentence if that is what an error means."""
+    if not isinstance(error, RuntimeError) or "DataLoader worker (pid" in str(error):
         raise ResourceError(
             "a process that makes batches has died, perhaps for want of memory; choose fewer "
             "train.workers, or 0"
@@ -205,6 +249,12 @@ def _check(kind: str, tokens: int, rank: int, ranks: int) -> None:
             rank=rank,
             ranks=ranks,
         )
+
+
+def _with_filler(shape: PackedShape) -> PackedShape:
+    """The same with slots for as much filler as there could be."""
+    filler = shape.n_src // shape.max_src_len + shape.n_tgt // shape.max_tgt_len
+    return replace(shape, n_slots=shape.n_slots + filler)
 
 
 def _prefix(tokenizer: Tokenizer, language: str) -> Ids:

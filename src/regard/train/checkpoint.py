@@ -11,6 +11,7 @@ state of a random generator: what an update draws depends on seed and number of 
 import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,7 +39,8 @@ class Checkpoint:
 def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> Path:
     """Write a checkpoint under the number of its update."""
     place = directory / f"step-{checkpoint.state.step:08d}"
-    _check_finite(checkpoint.weights)
+    for tensors in (checkpoint.weights, checkpoint.moments, checkpoint.running_average):
+        _check_finite(tensors)
     with written_whole(place) as building:
         save_tensors(checkpoint.weights, building / "model.safetensors")
         save_tensors(checkpoint.moments, building / "optimizer.safetensors")
@@ -101,9 +103,12 @@ def best_checkpoints(directory: Path, n: int, *, lower_is_better: bool) -> list[
 def remove_all_but(directory: Path, kept: Iterable[Path]) -> None:
     """Drop the checkpoints that nobody will ask for, and what a kill left half-written."""
     keep = set(kept)
-    for place in (*checkpoints(directory), *directory.glob(".step-*")):
+    for place in checkpoints(directory):
         if place not in keep:
-            shutil.rmtree(place, ignore_errors=True)
+            with suppress(OSError):  # hidden first, so that a kill leaves no half of one in sight
+                place.rename(place.with_name(f".{place.name}"))
+    for place in directory.glob(".step-*"):
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _read(place: Path) -> Checkpoint:
@@ -116,8 +121,8 @@ def _read(place: Path) -> Checkpoint:
     )
 
 
-def _check_finite(weights: Tensors) -> None:
-    bad = [name for name, weight in weights.items() if not weight.isfinite().all()]
+def _check_finite(tensors: Tensors) -> None:
+    bad = [name for name, tensor in tensors.items() if not tensor.isfinite().all()]
     if bad:
         raise ModelError(
             "{names} holds numbers that are not finite, so it is not saved", names=", ".join(bad)

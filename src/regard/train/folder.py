@@ -33,12 +33,15 @@ LOOSE = ("model.dropout", "model.attention_dropout", "model.activation_dropout")
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a run folder; the kernel lets go of it when this process ends, however it ends."""
+    """Hold a run folder; the kernel lets go of it when this process ends, however it ends.
+
+    With `lockf` and not `flock`, whose locks live on in the processes that make batches.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a+") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):  # systems differ
             file.seek(0)
             raise ResourceError(
                 "{folder} is being written by process {pid}; wait for it, or name another place "
@@ -72,8 +75,11 @@ def facts(config: Config, text: str, ranks: int, device: torch.device) -> dict[s
 def record(folder: Path, table: Mapping[str, Any]) -> None:
     """Write the facts of a run, whole or not at all."""
     draft = folder / "run.json.draft"
-    write_json(draft, table)
-    draft.replace(folder / "run.json")
+    try:
+        write_json(draft, table)
+        draft.replace(folder / "run.json")
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def recorded(folder: Path) -> dict[str, Any] | None:

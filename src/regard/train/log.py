@@ -93,9 +93,7 @@ class Log:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"step": step, **numbers}) + "\n")
         except OSError as error:
-            if not self.is_warned:
-                self.say(f"warning: {self.path} cannot be written: {error.strerror}")
-            self.is_warned = True
+            self._warn(error)
         if self.board is not None:
             for name, value in numbers.items():
                 self.board.add_scalar(name, value, step)
@@ -105,14 +103,24 @@ class Log:
         if not self.is_quiet:
             self.console.print(line)
 
+    def _warn(self, error: OSError) -> None:
+        """Once is enough."""
+        if not self.is_warned:
+            self.say(f"warning: {self.path} cannot be written: {error.strerror}")
+        self.is_warned = True
+
     def _rewind(self, step: int) -> None:
         """Drop the lines of later updates, which will be done again, and one that was cut off."""
         if self.is_quiet or not self.path.is_file():
             return
-        kept = [line for line in self.path.read_bytes().splitlines() if _step(line) <= step]
         draft = self.path.with_name(self.path.name + ".draft")
-        draft.write_bytes(b"".join(line + b"\n" for line in kept))
-        os.replace(draft, self.path)
+        try:
+            kept = [line for line in self.path.read_bytes().splitlines() if _step(line) <= step]
+            draft.write_bytes(b"".join(line + b"\n" for line in kept))
+            os.replace(draft, self.path)
+        except OSError as error:
+            self._warn(error)
+            draft.unlink(missing_ok=True)
 
 
 def _step(line: bytes) -> float:

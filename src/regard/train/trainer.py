@@ -1,5 +1,7 @@
 """The loop: batches in, better weights out; what must survive a restart is in `TrainState`."""
 
+import math
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -44,6 +46,7 @@ class Trainer:
         average: RunningAverage | None = None,
         hooks: Sequence[tuple[int, Action]] = (),
         state: TrainState | None = None,
+        is_asked_to_stop: Callable[[], bool] = lambda: False,
         warn: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.model = objective.network
@@ -60,20 +63,27 @@ class Trainer:
         self.average = average
         self.hooks = hooks
         self.state = state or TrainState()
+        self.is_asked_to_stop = is_asked_to_stop
         self.warn = warn
         self.last_loss = float("nan")
         self.wants_to_stop = False  # by patience, or because somebody asked
+        # number, loss and tokens of updates that the GPU may still be at
+        self._unsettled: deque[tuple[int, Tensor, int]] = deque()
 
     def fit(self, steps: int) -> None:
         """Update until that many updates are done, with every hook at its own pace, in order."""
         while self.state.step < steps and not self.wants_to_stop:
-            self.last_loss = self.train_step()
-            for every, action in self.hooks:
-                if self.state.step % every == 0 or self.state.step == steps:
-                    action(self)
+            self.train_step()
+            step = self.state.step
+            due = [action for every, action in self.hooks if step % every == 0 or step == steps]
+            self.settle(behind=0 if due else 1)
+            self.wants_to_stop = self.is_asked_to_stop()
+            for action in due:
+                action(self)
+        self.settle()
 
-    def train_step(self) -> float:
-        """One update of the weights, from `accumulate` batches. Returns the loss per token."""
+    def train_step(self) -> None:
+        """One update of the weights, from `accumulate` batches."""
         places, batches = zip(*islice(self.batches, self.accumulate), strict=True)
         n_tokens = self._n_tokens(batches)
         self.state.step += 1
@@ -83,19 +93,29 @@ class Trainer:
 
         loss = self.parallel.total(self._gradient(batches, n_tokens))
         norm = whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.clip))
-        if bool(loss.isfinite() & norm.isfinite()):
-            self.optimizer.step()
-            self._count(float(loss), n_tokens)
-        else:
-            self._skip()
-        self.optimizer.zero_grad(set_to_none=True)
-        return float(loss)
+        # A fused Adam told of an infinity takes no step; nobody has to wait here to know of it.
+        is_bad = ~(loss.isfinite() & norm.isfinite())
+        self.optimizer.found_inf = is_bad.float()  # type: ignore[attr-defined]
+        self.optimizer.step()
+        self._unsettled.append((self.state.step, torch.where(is_bad, torch.nan, loss), n_tokens))
+        if self.average is not None:
+            self.average.update(self.state.step)
+
+    def settle(self, behind: int = 0) -> None:
+        """Learn how updates went, all but the last `behind`: a GPU may still be at those."""
+        while len(self._unsettled) > behind:
+            step, loss, n_tokens = self._unsettled.popleft()
+            self.last_loss = float(loss)
+            if math.isfinite(self.last_loss):
+                self._count(step, self.last_loss, n_tokens)
+            else:
+                self._skip(step)
 
     def _gradient(self, batches: Sequence[Batch], n_tokens: int) -> Tensor:
         """The gradient of the loss per token, and that loss; a batch that does not fit is split."""
         batches = self._split(batches)
         while (loss := self._backward(batches, n_tokens)) is None:
-            self.optimizer.zero_grad(set_to_none=True)
+            self.optimizer.zero_grad(set_to_none=True)  # their memory is wanted
             torch.cuda.empty_cache()
             most = max(batch.n_tokens for batch in batches)
             self.state.split_above = most // 2
@@ -106,6 +126,7 @@ class Trainer:
     def _backward(self, batches: Sequence[Batch], n_tokens: int) -> Tensor | None:
         """All batches forward and backward; None if memory is used up."""
         self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
         # Dropout depends on the update's number, so a run that was stopped goes on the same.
         torch.manual_seed(_mixed(self.seed, self.state.step, self.parallel.rank))
         total = torch.zeros((), device=self.parallel.device)
@@ -145,16 +166,16 @@ class Trainer:
 
     def _n_tokens(self, batches: Sequence[Batch]) -> int:
         """Target tokens of this update, on all ranks."""
-        own = torch.tensor(sum(b.n_tokens for b in batches), device=self.parallel.device)
-        return int(self.parallel.total(own))
+        own = sum(batch.n_tokens for batch in batches)
+        if self.parallel.ranks == 1:
+            return own
+        return int(self.parallel.total(torch.tensor(own, device=self.parallel.device)))
 
-    def _count(self, loss: float, n_tokens: int) -> None:
+    def _count(self, step: int, loss: float, n_tokens: int) -> None:
         """What an update that was taken changes beside the weights."""
         state = self.state
         state.n_tokens += n_tokens
         state.skipped_in_a_row = 0
-        if self.average is not None:
-            self.average.update(state.step)
         before = loss if state.mean_loss is None else state.mean_loss
         state.mean_loss = HORIZON * before + (1 - HORIZON) * loss
         lowest = state.mean_loss if state.lowest_mean is None else state.lowest_mean
@@ -165,10 +186,10 @@ class Trainer:
                 "choose a smaller train.lr, or a longer train.warmup",
                 lowest=f"{state.lowest_mean:.2f}",
                 loss=f"{state.mean_loss:.2f}",
-                step=state.step,
+                step=step,
             )
 
-    def _skip(self) -> None:
+    def _skip(self, step: int) -> None:
         """No update: it would carry numbers into the weights that are none."""
         self.state.skipped += 1
         self.state.skipped_in_a_row += 1
@@ -177,7 +198,7 @@ class Trainer:
                 "{n} updates in a row had a loss or gradient that is not finite, the last at "
                 "update {step} in {names}; a smaller train.lr may help",
                 n=MOST_SKIPPED,
-                step=self.state.step,
+                step=step,
                 names=", ".join(self._not_finite()[:3]) or "the loss",
             )
 
