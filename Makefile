@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 SHAPES := $(BIN)/pytest -q -n 2 --jaxtyping-packages=regard,beartype.beartype \
           tests/attention tests/model tests/reference tests/data/test_batch.py tests/data/test_feed.py
 
-.PHONY: test demo check shapes mutants wheel clean
+.PHONY: test demo check shapes faults learn mutants wheel clean
 
 test: $(READY)  ## everything: format, lint, types, imports, sizes, documents, then all tests
 	tools/check
@@ -23,6 +23,12 @@ check: $(READY)  ## format, lint, types, imports, sizes, documents
 
 shapes: $(READY)  ## the unit tests with every annotated shape checked
 	$(SHAPES)
+
+faults: $(READY)  ## kills, signals, full disks, flipped bytes: the tests of faults, many times over
+	REGARD_FAULTS=long $(BIN)/pytest -q -n 2 tests/faults
+
+learn: $(READY)  ## copy, reverse and sort by every kind of attention, from seeds of the day
+	$(BIN)/python tools/learn.py
 
 mutants: $(READY)  ## plant one-line faults and see whether the tests notice
 	$(BIN)/python tools/mutants.py

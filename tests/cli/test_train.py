@@ -1,7 +1,11 @@
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
+from safetensors.torch import load_file
 
 from regard.bundle import open_bundle
 from regard.cli.main import main
@@ -122,3 +126,99 @@ def test_a_place_that_holds_something_else_is_refused_before_training(
         f"error: {tmp_path / 'thesis'} is there already and is no model; "
         "name another place with -o\n"
     )
+
+
+@pytest.fixture
+def text(tmp_path):
+    """Two files that say the same in letters and in capitals."""
+    words = ["ab", "bc", "cd", "de", "ef", "fg"]
+    lines = [" ".join(words[(n * k) % 6] for k in range(1, 2 + n % 4)) for n in range(400)]
+    (tmp_path / "a.xx").write_text("".join(f"{line} {n}\n" for n, line in enumerate(lines)))
+    (tmp_path / "a.yy").write_text("".join(f"{line.upper()} {n}\n" for n, line in enumerate(lines)))
+    return "--src", tmp_path / "a.xx", "--tgt", tmp_path / "a.yy"
+
+
+QUICK = ("train.steps=4", "train.validate_every=2", "train.save_every=2", "train.tokens=256")
+
+
+def quick(*more):
+    return [word for setting in (*QUICK, *more) for word in ("--set", setting)]
+
+
+def test_two_files_are_enough(tmp_path, text, capsys):
+    output = tmp_path / "model"
+    small = ("model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.vocab_size=330")
+    assert run("train", *text, "-o", output, *quick(*small)) == 0
+    said = capsys.readouterr().err
+    kept, judged = re.search(r"^(\d+) pairs .*, (\d+) to judge by", said, re.MULTILINE).groups()
+    assert int(kept) + int(judged) == 400  # some were held out, and none of those was trained on
+    assert 1 <= int(judged) <= 30
+    bundle = open_bundle(output)
+    assert bundle.facts["directions"] == [["xx", "yy"]]
+    assert (bundle.model.n_layers, bundle.model.norm) == (2, "pre")
+
+
+def test_settings_follow_from_the_text_and_the_dial(text, capsys):
+    import tomllib
+
+    shown = []
+    for more in ((), ("--size", "base"), ("--set", "model.d_model=64")):
+        assert run("train", *text, *more, "--print-config") == 0
+        shown.append(config_from_table(tomllib.loads(capsys.readouterr().out)))
+    tiny, base, changed = shown
+    assert (tiny.model.d_model, tiny.data.vocab_size, tiny.data.tgt_lang) == (128, 1000, "yy")
+    assert (base.model.d_model, base.model.n_layers, base.model.d_ff) == (512, 6, 2048)
+    assert (changed.model.d_model, changed.model.d_ff) == (64, 512)
+
+
+def test_a_model_goes_on_learning_with_its_own_words(tmp_path, text):
+    """No update at a rate of almost nothing: the tuned model is the old one."""
+    small = ("model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.vocab_size=330")
+    assert run("train", *text, "-o", tmp_path / "old", *quick(*small)) == 0
+    tuning = quick("train.lr=1e-12", "train.average=0", "train.patience=0", "model.dropout=0.5")
+    assert run("train", "--from", tmp_path / "old", *text, "-o", tmp_path / "new", *tuning) == 0
+    old, new = open_bundle(tmp_path / "old"), open_bundle(tmp_path / "new")
+    assert new.model.dropout == 0.5
+    assert new.src_tokenizer.vocab == old.src_tokenizer.vocab
+    before, after = (load_file(bundle.weights) for bundle in (old, new))
+    assert all((before[name] - after[name]).abs().max() < 1e-6 for name in before)
+    assert any((before[name] != after[name]).any() for name in before)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--src", "a.zh"), "give --src and --tgt together, or a recipe"),
+        (("r.toml", "--src", "a.zh", "--tgt", "a.en"),
+         "a recipe and --src are two ways to say what to train on; choose one"),
+        (("--src", "no.zh", "--tgt", "no.en"), "there is no file no.zh"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_trained_on_is_one_sentence(arguments, sentence, capsys, monkeypatch):
+    monkeypatch.setenv("REGARD_LANG", "en")
+    assert run("train", *arguments) in (2, 3)
+    assert capsys.readouterr().err == f"error: {sentence}\n"
+
+
+@pytest.mark.dist
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_two_ranks_train_one_model(tmp_path, kind):
+    settings = (*SMALL, "train.steps=4", f"train.parallel={kind}", "train.patience=3")
+    flags = [word for setting in settings for word in ("--set", setting)]
+    ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    for more in ((), ("--set", "train.steps=6", "--resume")):
+        done = subprocess.run(
+            [
+                *(sys.executable, *ranks, "-m", "regard", "train", "-o", tmp_path / "model"),
+                *(*flags, *more),
+            ],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            timeout=100,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert done.stderr.count("next: regard translate") == 1  # one rank speaks for all
+    assert open_bundle(tmp_path / "model").facts["updates"] == 6
+    assert list(losses(tmp_path / "model")) == [2, 4, 6]

@@ -76,15 +76,16 @@ def often():
 def dice():
     """Chance of which a failure tells the seed."""
     seed = int(os.environ.get("REGARD_FAULTS_SEED") or secrets.randbits(32))
-    print(f"REGARD_FAULTS_SEED={seed}")
+    sys.stdout.write(f"REGARD_FAULTS_SEED={seed}\n")
     return random.Random(seed)
 
 
 @pytest.fixture(scope="session")
 def processes():
     """Processes that start at once, because the one they are forked from has read all imports."""
-    before = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "REGARD_LANG")}
-    os.environ.update(OMP_NUM_THREADS="1", REGARD_LANG="en")
+    env = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "REGARD_LANG": "en"}
+    before = {name: os.environ.get(name) for name in env}
+    os.environ.update(env)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["regard.cli.fit", "regard.cli.train", "safetensors.torch"])
     yield context

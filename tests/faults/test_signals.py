@@ -1,6 +1,7 @@
 """Asked to leave, or left alone by a helper: saved within the update, said in a line, no hang."""
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -8,10 +9,16 @@ from pathlib import Path
 import pytest
 
 from regard.cli import judge
+from regard.data.feed import helped
+from regard.errors import ResourceError
 from regard.train import checkpoint
 from regard.train.trainer import Trainer
 
 FOREVER = "train.steps=100000"
+DIED = (
+    "a process that makes batches has died, perhaps for want of memory; choose fewer "
+    "train.workers, or 0"
+)
 SLOW_SAVE = """
 import time
 from regard.train import checkpoint
@@ -78,20 +85,19 @@ def test_a_signal_saves_the_update_at_hand_and_leaves(runs, monkeypatch, capsys,
 def test_a_run_that_left_and_came_back_averages_the_same(runs, monkeypatch, kind, at):
     """What is saved on leaving was never meant to be averaged, and what was judged must be."""
     settings = (
-        "train.steps=20", "train.average=3", f"train.average_of={kind}", "train.validate_every=5",
+        "train.steps=12", "train.average=3", f"train.average_of={kind}", "train.validate_every=3",
     )  # fmt: skip
     assert runs.train("whole", *settings) == 0
     with monkeypatch.context() as spoilt:
         leave = lambda: os.kill(os.getpid(), signal.SIGTERM)  # noqa: E731
         if at == "update":
-            at_update(spoilt, 19, leave)
+            at_update(spoilt, 11, leave)
         elif at == "validation":
             once(spoilt, judge, "dev_loss", leave, at_call=3)
         else:
-            once(spoilt, checkpoint, "save_tensors", leave, at_call=12)
+            once(spoilt, checkpoint, "save_tensors", leave, at_call=7)
         assert runs.train("parts", *settings) == 0
-        left_at = runs.saved("parts")[0]
-        assert left_at < 20
+        assert runs.saved("parts")[0] == {"update": 11, "validation": 9, "save": 9}[at]
     assert runs.train("parts", *settings, flags=["--resume"]) == 0
     runs.assert_same("parts", "whole")
 
@@ -170,12 +176,31 @@ def test_a_killed_helper_ends_the_run_with_a_sentence(runs, dice, often, record_
         time.sleep(dice.uniform(0.0, 0.02))
         os.kill(dice.choice(helpers_of(child.pid)[-2:]), signal.SIGKILL)
         assert child.end(10) == 5, child.said()
-        assert (
-            "\nerror: a process that makes batches has died, perhaps for want of memory; choose "
-            "fewer train.workers, or 0\n"
-        ) in child.said()
+        assert f"\nerror: {DIED}\n" in child.said()
         assert runs.saved(name)[:1] <= [runs.last_step(name)]
     record_property("counted", f"{kills} helpers killed, {kills} sentences, no hang")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "sentence"),
+    [
+        (RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed. "),
+         ResourceError, DIED),
+        (RuntimeError("DataLoader worker (pid(s) 7, 8) exited unexpectedly"), ResourceError, DIED),
+        (RuntimeError("Caught RuntimeError in DataLoader worker process 0."), RuntimeError,
+         "Caught RuntimeError in DataLoader worker process 0."),
+        (RuntimeError("a fault of ours"), RuntimeError, "a fault of ours"),
+    ],
+)  # fmt: skip
+def test_the_death_of_a_helper_is_told_from_other_errors(error, kind, sentence):
+    """And whoever listened for the deaths of processes before does so again afterwards."""
+    before = signal.getsignal(signal.SIGCHLD)
+    with pytest.raises(kind, match=f"^{re.escape(sentence)}$") as caught, helped():
+        raise error
+    assert type(caught.value) is kind
+    with helped():
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    assert signal.getsignal(signal.SIGCHLD) == before
 
 
 def test_a_second_trainer_is_refused_with_the_number_of_the_first(runs, capsys):

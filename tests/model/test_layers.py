@@ -8,7 +8,7 @@ from regard.attention import SinusoidalPositions
 from regard.attention.positions import NoPositions
 from regard.errors import ConfigError, DataError
 from regard.model import Embedding, FeedForward
-from regard.model.layers import PostNorm, PreNorm, final_norm, make_residual
+from regard.model.layers import Dropout, PostNorm, PreNorm, final_norm, make_residual
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,61 @@ def test_feed_forward_treats_each_token_alike_and_alone(name, function):
     expected = hidden @ network.outer.weight.T + network.outer.bias
     torch.testing.assert_close(network(x), expected)
     torch.testing.assert_close(network(x[1, 2]), network(x)[1, 2])
+
+
+def test_dropout_drops_as_many_as_coins_would():
+    n, p, rounds = 20, 0.1, 10_000
+    torch.manual_seed(1)
+    drop = Dropout(p)
+    dropped = torch.stack([drop(torch.ones(n)) == 0.0 for _ in range(rounds)])
+    counts = torch.bincount(dropped.sum(-1), minlength=n + 1)
+    for k in range(n + 1):  # the binomial distribution, beyond what is drawn at once too
+        share = math.comb(n, k) * p**k * (1 - p) ** (n - k)
+        sigma = math.sqrt(rounds * share * (1 - share))
+        assert abs(counts[k].item() - rounds * share) < 5 * sigma + 1
+    sigma = math.sqrt(p * (1 - p) / rounds)  # and no place more often than another
+    assert (dropped.double().mean(0) - p).abs().max().item() < 5 * sigma
+
+
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.5])
+def test_dropout_decides_for_each_number_by_itself(p):
+    torch.manual_seed(1)
+    dropped = (Dropout(p)(torch.ones(1000, 1000)) == 0.0).flatten()
+    n = dropped.numel()
+    assert abs(dropped.double().mean().item() - p) < 5 * math.sqrt(p * (1 - p) / n)
+    for distance in (1, 2, 1000):
+        both = (dropped[distance:] & dropped[:-distance]).double().mean().item()
+        assert abs(both - p * p) < 6 * math.sqrt(p * p / n)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5])
+def test_what_dropout_keeps_is_scaled_and_so_is_its_gradient(p):
+    x = torch.rand(50, 8, dtype=torch.float64) + 1.0
+    x.requires_grad_()
+    y = Dropout(p)(x)
+    kept = y != 0.0
+    torch.testing.assert_close(y[kept], x[kept] / (1 - p), rtol=1e-6, atol=0)
+    y.sum().backward()
+    torch.testing.assert_close(x.grad, kept / (1 - p), rtol=1e-6, atol=0, check_dtype=False)
+
+
+def test_dropout_repeats_with_its_seed_and_only_then():
+    drop, x = Dropout(0.1), torch.randn(300, 8)
+    draws = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        draws.append((drop(x), drop(x)))
+    assert torch.equal(draws[0][0], draws[1][0])
+    assert torch.equal(draws[0][1], draws[1][1])
+    assert not torch.equal(draws[0][0], draws[0][1])
+    assert not torch.equal(draws[0][0], draws[2][0])
+
+
+def test_dropout_leaves_alone_what_is_not_trained_or_not_there():
+    x = torch.randn(30, 8)
+    assert Dropout(0.1).eval()(x) is x
+    assert Dropout(0.0)(x) is x
+    assert Dropout(0.1)(x[:0]).shape == (0, 8)
 
 
 def test_feed_forward_drops_between_its_maps():

@@ -32,7 +32,7 @@ from regard.train.checkpoint import (
 from regard.train.folder import check_same, differences, facts, locked, record, recorded
 from regard.train.leaving import Leaving, listening
 from regard.train.log import Board, Log
-from regard.train.memory import fitting_tokens
+from regard.train.memory import fitting_tokens, memory_told
 from regard.train.objective import Objective
 from regard.train.optim import make_optimizer, make_schedule
 from regard.train.parallel import Parallel
@@ -57,7 +57,8 @@ def run(
     folder = output.with_name(output.name + ".run")
     parallel = Parallel(config.train.parallel, config.train.device)
     try:
-        with locked(folder) if parallel.is_first else nullcontext():
+        lock = locked(folder) if parallel.is_first else nullcontext()
+        with lock, memory_told(config.train.tokens):
             return _Run(config, output, folder, parallel, resume, source, wants_board).go()
     finally:
         parallel.leave()
@@ -131,7 +132,8 @@ class _Run:
             self.parallel.wait()
             found = Checkpoint(TrainState(), found.weights, {})
             if self.parallel.is_first:
-                directory.rename(_free(self.folder / "checkpoints.before"))
+                for name in ("checkpoints", "metrics.jsonl", "samples.jsonl"):
+                    _put_aside(self.folder / name)
                 write_checkpoint(directory, found)  # should it stop before the first save
         return found
 
@@ -295,9 +297,10 @@ class _Run:
 
     def _finish(self, trainer: Trainer, judge: Judge | None) -> None:
         settings = self.config.train
-        weights, chosen = final_weights(self.folder / "checkpoints", settings, trainer)
         if judge is None:
+            trainer.weights()  # this rank's share of what the first asks for
             return
+        weights, chosen = final_weights(self.folder / "checkpoints", settings, trainer)
         scores = judge.scores(weights)
         if scores:
             self.log.say(f"{chosen}; {dev_line(scores)}")
@@ -383,10 +386,11 @@ def _board(folder: Path) -> Board:
     return board
 
 
-def _free(path: Path) -> Path:
-    """A name that nothing has yet."""
-    names = (path.with_name(f"{path.name}.{n}") for n in range(2, sys.maxsize))
-    return path if not path.exists() else next(name for name in names if not name.exists())
+def _put_aside(path: Path) -> None:
+    """Give a file or folder, if it is there, a name that nothing has yet."""
+    names = (path.with_name(f"{path.name}.before{n or ''}") for n in range(sys.maxsize))
+    if path.exists():
+        path.rename(next(name for name in names if not name.exists()))
 
 
 def _quoted(text: str) -> str:

@@ -99,8 +99,9 @@ def validation(
         started = time.monotonic()
         weights = trainer.weights()
         scores = judge.scores(weights) if judge is not None else None
-        verdict = torch.tensor([1.0, scores[metric]] if scores else [0.0, 0.0]).double()
-        is_judged, score = trainer.parallel.agree(verdict.to(trainer.parallel.device)).tolist()
+        said = [1.0, scores[metric]] if scores else [0.0, 0.0]
+        verdict = torch.tensor(said, dtype=torch.float64, device=trainer.parallel.device)
+        is_judged, score = trainer.parallel.agree(verdict).tolist()
         if scores and judge:
             log.write(trainer.state.step, {f"dev_{name}": value for name, value in scores.items()})
             log.say(dev_line(scores))

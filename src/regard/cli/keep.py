@@ -75,6 +75,7 @@ def final_weights(
     directory: Path, settings: "TrainConfig", trainer: "Trainer"
 ) -> tuple[dict[str, "Tensor"], str]:
     """The weights the settings ask for, and in words which they are."""
+    own = trainer.weights()  # gathered from all ranks, so asked for whether it is wanted or not
     newest = [place for place in checkpoints(directory) if is_whole(place)]
     if settings.average:
         best = _best(directory, settings.average, settings.metric)
@@ -85,7 +86,7 @@ def final_weights(
     if settings.patience and not settings.ema and (best := _best(directory, 1, settings.metric)):
         return weights_in(best[0]), f"best by {settings.metric}: {best[0].name}"
     words = f"running average at update {trainer.state.step}" if settings.ema else ""
-    return trainer.weights(), words or f"update {trainer.state.step}"
+    return own, words or f"update {trainer.state.step}"
 
 
 def write_model(
@@ -102,7 +103,7 @@ def write_model(
     """A trained model as a directory."""
     facts = {
         "regard": __version__,
-        "languages": list(prepared.dataset.languages),
+        "directions": [list(direction) for direction in prepared.directions],
         "updates": state.step,
         "target_tokens": state.n_tokens,
         "weights": chosen,
@@ -150,7 +151,7 @@ def _card(config: "Config", facts: Mapping[str, Any], signature: str) -> str:
         f"Trained by regard {facts['regard']} on {corpus}: {facts['updates']:,} updates, "
         f"{facts['target_tokens']:,} target tokens; weights: {facts['weights']}.",
         "",
-        f"- from → to: {' → '.join(facts['languages'])}",
+        f"- from → to: {', '.join(' → '.join(way) for way in facts['directions'])}",
         f"- network: {model.kind}, {model.n_layers}+{model.decoder[0]} layers, d {model.d_model}, "
         f"{model.n_heads} heads, d_ff {model.d_ff}, {model.norm}-norm, {model.score} scores",
     ]

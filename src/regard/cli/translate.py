@@ -5,10 +5,17 @@ from pathlib import Path
 
 import click
 
+BUNDLED = Path(__file__).parents[1] / "bundled" / "model"
+
 
 @click.command()
 @click.argument("text", nargs=-1)
-@click.option("--model", type=click.Path(path_type=Path), default=Path("regard-model"))
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path),
+    default=BUNDLED,
+    help="A model directory; without one, the model that comes with regard.",
+)
 @click.option("--device", default="cpu", help="cpu or cuda.")
 def command(text: tuple[str, ...], model: Path, device: str) -> None:
     """Translate arguments, or lines from stdin, one line out for each."""

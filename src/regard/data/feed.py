@@ -225,7 +225,7 @@ def helped() -> Iterator[None]:
         _tell(error)
         raise
     finally:
-        if is_main:  # once the run is over, such a death concerns nobody
+        if is_main and before is not None:  # once the run is over, a death concerns nobody
             signal.signal(signal.SIGCHLD, before)
 
 

@@ -44,6 +44,7 @@ class Prepared:
     src_tokenizer: Tokenizer
     tgt_tokenizer: Tokenizer
     dev: list[Pair]
+    directions: tuple[tuple[str, str], ...] = ()  # from which language to which
 
 
 def prepare(
@@ -89,7 +90,7 @@ def prepare(
             progress=progress,
             dropped=dropped,
         )
-    return Prepared(dataset, src, tgt, dev)
+    return Prepared(dataset, src, tgt, dev, _directions(config))
 
 
 def text_print(config: DataConfig, seed: int) -> str:
@@ -297,6 +298,13 @@ def _languages(config: DataConfig) -> tuple[str, ...]:
     """The languages that a model of several directions can be asked for."""
     if not config.both_directions:
         return ()
-    corpora = _train_files(config)
-    found = [lang for files in corpora for lang in (files.src_lang, files.tgt_lang)]
-    return tuple(dict.fromkeys([*found, *TASK_LANGUAGES.get(config.task, ())]))
+    return tuple(dict.fromkeys(lang for way in _directions(config) for lang in way))
+
+
+def _directions(config: DataConfig) -> tuple[tuple[str, str], ...]:
+    """From which language to which the training text goes, each way once."""
+    ways = [(files.src_lang, files.tgt_lang) for files in _train_files(config)]
+    if config.task in TASK_LANGUAGES:
+        ways.append(TASK_LANGUAGES[config.task])
+    back = [(tgt, src) for src, tgt in ways] if config.both_directions else []
+    return tuple(dict.fromkeys([*ways, *back]))

@@ -62,7 +62,8 @@ class Log:
 
     def stop(self) -> None:
         """The live line goes; what was said stays."""
-        self.bar.stop()
+        if self.is_live:
+            self.bar.stop()
 
     def progress(self, trainer: Trainer) -> None:
         """The line of an update; speed is that since the last line."""

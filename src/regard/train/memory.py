@@ -1,8 +1,11 @@
 """When a batch does not fit: noticing it, and finding out beforehand how much does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
+
+from regard.errors import ResourceError
 
 LEAST, MOST = 1024, 65_536  # tokens a side that are tried; larger batches teach no faster
 ON_A_CPU = 4096  # there, more tokens are no faster and memory is seldom the limit
@@ -14,6 +17,21 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+
+
+@contextmanager
+def memory_told(tokens: int | str) -> Iterator[None]:
+    """Where memory may be used up beside an update, in reading, judging or saving."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ResourceError(
+            "memory is used up, with train.tokens = {tokens}; choose a smaller one, or a smaller "
+            "model",
+            tokens=tokens,
+        ) from error
 
 
 def fitting_tokens(try_update: Callable[[int], None], device: torch.device) -> int:

@@ -9,6 +9,7 @@ optimizer's moments. Alone, all of it does nothing.
 """
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
@@ -51,6 +52,8 @@ class Parallel:
         if self.kind == "ddp":
             places = [self.device] if self.device.type == "cuda" else None
             return DistributedDataParallel(objective, device_ids=places)
+        # It warns of what could happen to somebody who writes into a layer's output; nobody does.
+        warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
         for layer in objective.modules():
             if isinstance(layer, EncoderLayer | DecoderLayer):
                 fully_shard(layer)

@@ -1,0 +1,188 @@
+import re
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from regard.bundle import open_bundle
+from regard.cli.keep import final_weights, saving, snapshots, write_model
+from regard.config import Config, DataConfig, ModelConfig, TrainConfig
+from regard.data.prepare import prepare
+from regard.decode.translator import open_translator
+from regard.errors import ResourceError
+from regard.model import build_model
+from regard.model.weights import weights_of
+from regard.train import checkpoint
+from regard.train.checkpoint import Checkpoint, checkpoints, write_checkpoint
+from regard.train.state import TrainState
+
+DATA = DataConfig(task="copy", task_pairs=30, tokenizer="char", vocab_size=300)
+MODEL = ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8)
+
+
+class Running:
+    """A trainer as far as keeping looks at it: all its weights are the number of the update."""
+
+    def __init__(self, step=0, *, is_first=True):
+        self.state = TrainState(step=step)
+        self.parallel = SimpleNamespace(is_first=is_first)
+        self.wants_to_stop = False
+
+    def judged(self, score):
+        self.state.score, self.state.score_step = score, self.state.step
+        return self
+
+    def weights(self):
+        return {"w": torch.full((2,), float(self.state.step))}
+
+    def checkpoint(self):
+        return Checkpoint(self.state, self.weights(), self.weights())
+
+
+class Said(list):
+    """A log of which only the words are kept."""
+
+    def say(self, line):
+        self.append(line)
+
+
+def steps(directory):
+    return [int(place.name.removeprefix("step-")) for place in checkpoints(directory)]
+
+
+def save_all(directory, scores, settings):
+    """Save after each update, the n-th with the n-th score, None for those not judged."""
+    save = saving(directory, settings, Said())
+    for step, score in enumerate(scores, start=1):
+        running = Running(step)
+        save(running if score is None else running.judged(score))
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({}, [8, 7, 2]),  # one to spare, and the best
+        ({"metric": "bleu"}, [8, 7, 5]),
+        ({"average": 4, "average_of": "last"}, [8, 7, 6, 5, 2]),
+        ({"average": 2, "average_of": "best"}, [8, 7, 2]),
+        ({"average": 3, "average_of": "best"}, [8, 7, 3, 2]),
+        ({"average": 3, "save_every": 3, "validate_every": 8}, [8, 7, 6, 3, 2]),
+    ],
+)  # fmt: skip
+def test_what_nobody_will_ask_for_is_dropped(tmp_path, settings, kept):
+    scores = [9.0, 1.0, 3.0, None, 10.0, 4.0, None, 2.0]
+    save_all(tmp_path, scores, TrainConfig(steps=8, **{"save_every": 1, **settings}))
+    assert steps(tmp_path) == kept
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected", "words"),
+    [
+        ({}, 6.0, "update 6"),
+        ({"ema": 0.9}, 6.0, "running average at update 6"),
+        ({"patience": 2}, 2.0, "best by loss: step-00000002"),
+        ({"patience": 2, "ema": 0.9}, 6.0, "running average at update 6"),
+        ({"average": 3}, 5.0, "average of updates 4, 5, 6"),
+        ({"average": 9}, 3.5, "average of updates 1, 2, 3, 4, 5, 6"),
+        ({"average": 2, "average_of": "best"}, 3.5, "average of updates 2, 5"),
+        ({"average": 2, "save_every": 2, "validate_every": 2}, 5.0, "average of updates 4, 6"),
+    ],
+)
+def test_the_weights_that_the_settings_ask_for_are_given(tmp_path, settings, expected, words):
+    scores = [9.0, 1.0, 4.0, 5.0, 2.0, 3.0]
+    made = TrainConfig(**{"steps": 6, "save_every": 1, "validate_every": 1, **settings})
+    for step, score in enumerate(scores, start=1):
+        write_checkpoint(tmp_path, Running(step).judged(score).checkpoint())
+    weights, chosen = final_weights(tmp_path, made, Running(6))
+    assert weights["w"].tolist() == [expected] * 2
+    assert chosen == words
+
+
+def test_an_average_of_the_best_without_any_judged_is_of_the_last(tmp_path):
+    settings = TrainConfig(steps=3, save_every=1, average=2, average_of="best")
+    save_all(tmp_path, [None] * 3, settings)
+    assert final_weights(tmp_path, settings, Running(3))[1] == "average of updates 2, 3"
+
+
+def test_damaged_checkpoints_are_not_averaged(tmp_path):
+    settings = TrainConfig(steps=4, save_every=1, average=4)
+    save_all(tmp_path, [None] * 4, settings)
+    (tmp_path / "step-00000003" / "model.safetensors").write_bytes(b"")
+    assert final_weights(tmp_path, settings, Running(4))[1] == "average of updates 1, 2, 4"
+
+
+def full(tensors, path):
+    raise ResourceError("{path} could not be written: {reason}", path=path, reason="full")
+
+
+def test_a_save_that_fails_is_a_warning_but_at_the_end_an_error(tmp_path, monkeypatch):
+    said = Said()
+    save = saving(tmp_path, TrainConfig(steps=3), said)
+    monkeypatch.setattr(checkpoint, "save_tensors", full)
+    save(Running(2))
+    assert re.fullmatch(r"warning: update 2 could not be saved: \S+ could not be .*full", said[0])
+    with pytest.raises(ResourceError, match=r"^\S+model\.safetensors could not be written: full$"):
+        save(Running(3))
+    leaving = Running(1)
+    leaving.wants_to_stop = True
+    with pytest.raises(ResourceError):
+        save(leaving)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_the_first_rank_saves(tmp_path):
+    saving(tmp_path, TrainConfig(), Said())(Running(1, is_first=False))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    return prepare(DATA, tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture
+def trained(prepared):
+    """A trainer whose weights are those of a network."""
+    vocabs = prepared.src_tokenizer.vocab, prepared.tgt_tokenizer.vocab
+    running = Running(3)
+    made = weights_of(build_model(MODEL, *map(len, vocabs)))
+    running.weights = lambda: made
+    return running
+
+
+def test_snapshots_are_models_to_open(tmp_path, prepared, trained):
+    config = Config(model=MODEL, data=DATA, train=TrainConfig(snapshots=(2, 3)))
+    hooks = snapshots(tmp_path, config, prepared, Said())
+    assert [every for every, _ in hooks] == [2, 3]
+    for _, keep in hooks:
+        keep(trained)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]
+    kept = open_translator(tmp_path / "step-00000003")
+    own = weights_of(kept.network)
+    assert all(torch.equal(own[name], weight) for name, weight in trained.weights().items())
+    assert open_bundle(tmp_path / "step-00000003").facts["weights"] == "update 3"
+
+
+def test_a_snapshot_that_cannot_be_kept_is_a_warning(tmp_path, prepared, trained, monkeypatch):
+    said = Said()
+    config = Config(model=MODEL, data=DATA, train=TrainConfig(snapshots=(3,)))
+    monkeypatch.setattr("regard.cli.keep.save_tensors", full)
+    for _, keep in snapshots(tmp_path, config, prepared, said):
+        keep(trained)
+    assert said[0].startswith("warning: the snapshot of update 3 could not be kept: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_carries_what_is_known_of_it(tmp_path, prepared, trained):
+    scores = {"loss": 0.51234, "accuracy": 0.9, "bleu": 31.4159, "chrf": 55.5, "exact": 12.0}
+    config = Config(model=MODEL, data=DATA)
+    write_model(
+        tmp_path / "model", config, prepared, trained.weights(), trained.state,
+        chosen="update 3", scores=scores, signature="nrefs:1",
+    )  # fmt: skip
+    facts = open_bundle(tmp_path / "model").facts
+    assert facts["updates"] == 3
+    assert facts["dev"]["bleu"] == 31.4159
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "on the generated task copy: 3 updates, 0 target tokens; weights: update 3." in card
+    assert "BLEU 31.42 (nrefs:1), chrF 55.5, exact 12.0 %, loss 0.512" in card

@@ -1,0 +1,126 @@
+import json
+import os
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from regard.train.log import Log
+from regard.train.state import TrainState
+
+
+def at(step, n_tokens=0, loss=2.5, lr=0.001):
+    """A trainer as far as a log looks at it."""
+    optimizer = SimpleNamespace(param_groups=[{"lr": lr}])
+    state = TrainState(step=step, n_tokens=n_tokens)
+    return SimpleNamespace(state=state, optimizer=optimizer, last_loss=loss)
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that passes when it is told to."""
+    now = SimpleNamespace(seconds=1000.0)
+    monkeypatch.setattr(time, "monotonic", lambda: now.seconds)
+    return now
+
+
+def test_an_update_is_a_line_of_json_and_a_line_for_the_person(tmp_path, clock, capsys):
+    log = Log(tmp_path / "run" / "metrics.jsonl", 1000)
+    log.start(100, 5000)
+    clock.seconds += 10
+    log.progress(at(150, n_tokens=25_000))
+    clock.seconds += 10
+    log.progress(at(200, n_tokens=35_000, loss=1.25))
+    assert lines(tmp_path / "run" / "metrics.jsonl") == [
+        {"step": 150, "loss": 2.5, "lr": 0.001, "tokens_per_s": 2000, "seconds": 10.0},
+        {"step": 200, "loss": 1.25, "lr": 0.001, "tokens_per_s": 1000, "seconds": 20.0},
+    ]
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == (
+        " 150/1000  loss 2.5000  lr 1.00e-03  2,000 tokens/s  2:50 left\n"
+        " 200/1000  loss 1.2500  lr 1.00e-03  1,000 tokens/s  2:40 left\n"
+    )
+
+
+def test_it_speaks_chinese(tmp_path, clock, capsys):
+    log = Log(tmp_path / "metrics.jsonl", 10, language="zh")
+    log.start(0, 0)
+    clock.seconds += 4000
+    log.progress(at(5, n_tokens=8000))
+    assert capsys.readouterr().err == (
+        " 5/10  损失 2.5000  学习率 1.00e-03  2 词元/秒  剩余 1:06:40\n"
+    )
+
+
+def test_pauses_do_not_count_against_the_speed(tmp_path, clock):
+    log = Log(tmp_path / "metrics.jsonl", 10)
+    log.start(0, 0)
+    clock.seconds += 100
+    log.pause(90.0)
+    log.progress(at(1, n_tokens=500))
+    assert lines(tmp_path / "metrics.jsonl")[0]["tokens_per_s"] == 50
+
+
+def test_lines_of_updates_that_will_be_done_again_are_dropped(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(
+        '{"step": 1, "loss": 3}\n{"step": 2, "loss": 2}\n{"step": 2, "dev_loss": 2}\nno json\n'
+        '{"loss": 7}\n{"step": 3, "loss": 1}\n{"step": 4, "lo'
+    )
+    Log(path, 10).start(2, 0)
+    assert lines(path) == [
+        {"step": 1, "loss": 3},
+        {"step": 2, "loss": 2},
+        {"step": 2, "dev_loss": 2},
+    ]
+    assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
+
+
+def test_a_quiet_log_neither_says_nor_writes_nor_drops(tmp_path, capsys):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 9}\n')
+    log = Log(path, 10, is_quiet=True)
+    log.start(2, 0)
+    log.progress(at(3))
+    log.say("a word")
+    log.stop()
+    assert capsys.readouterr().err == ""
+    assert path.read_text() == '{"step": 9}\n'
+
+
+def test_a_full_disk_costs_one_warning(tmp_path, capsys):
+    path = tmp_path / "metrics.jsonl"
+    path.symlink_to("/dev/full")
+    log = Log(path, 10)
+    log.start(0, 0)
+    for step in range(1, 4):
+        log.write(step, {"loss": 1.0})
+    assert capsys.readouterr().err == (
+        f"warning: {path} cannot be written: No space left on device\n"
+    )
+
+
+def test_lines_that_cannot_be_dropped_cost_a_warning_too(tmp_path, capsys, monkeypatch):
+    def full(source, target):
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n{"step": 5}\n')
+    monkeypatch.setattr(os, "replace", full)
+    Log(path, 10).start(2, 0)
+    assert capsys.readouterr().err == (
+        f"warning: {path} cannot be written: No space left on device\n"
+    )
+    assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
+
+
+def test_a_board_gets_every_number(tmp_path):
+    seen = []
+    board = SimpleNamespace(add_scalar=lambda *scalar: seen.append(scalar))
+    Log(tmp_path / "metrics.jsonl", 10, board=board).write(3, {"loss": 1.5, "lr": 0.1})
+    assert seen == [("loss", 1.5, 3), ("lr", 0.1, 3)]
