@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from regard.train.parallel import Parallel
+from regard.errors import ResourceError
+from regard.train.parallel import Parallel, others_told
 
 SCRIPT = Path(__file__).with_name("ranks.py")
 pytestmark = [pytest.mark.dist, pytest.mark.slow]
@@ -49,6 +50,20 @@ def test_two_ranks_with_uneven_batches_equal_one(tmp_path, alone, kind):
 def test_a_checkpoint_of_so_many_ranks_goes_on_with_another_number(tmp_path, alone, before, after):
     run(tmp_path / "run", "fsdp", ranks=before, stop_at=25)
     assert furthest(run(tmp_path / "run", "fsdp", ranks=after), alone) < 1e-9
+
+
+def test_the_death_of_another_rank_is_a_sentence_and_other_errors_are_themselves():
+    with (
+        pytest.raises(
+            ResourceError,
+            match=r"^another process of this run has died; its own words say why, and --resume "
+            r"goes on from the last checkpoint$",
+        ),
+        others_told(),
+    ):
+        raise RuntimeError("[.../gloo/transport/tcp/pair.cc:553] Connection closed by peer")
+    with pytest.raises(RuntimeError, match=r"^a fault of ours$"), others_told():
+        raise RuntimeError("a fault of ours")
 
 
 def test_alone_nothing_is_wrapped_or_waited_for():

@@ -35,7 +35,7 @@ from regard.train.log import Board, Log
 from regard.train.memory import fitting_tokens, memory_told
 from regard.train.objective import Objective
 from regard.train.optim import make_optimizer, make_schedule
-from regard.train.parallel import Parallel
+from regard.train.parallel import Parallel, others_told
 from regard.train.precision import Precision, compile_whole, is_compiled
 from regard.train.state import TrainState
 from regard.train.trainer import Action, Trainer
@@ -58,7 +58,7 @@ def run(
     parallel = Parallel(config.train.parallel, config.train.device)
     try:
         lock = locked(folder) if parallel.is_first else nullcontext()
-        with lock, memory_told(config.train.tokens):
+        with lock, others_told(), memory_told(config.train.tokens):
             return _Run(config, output, folder, parallel, resume, source, wants_board).go()
     finally:
         parallel.leave()

@@ -22,6 +22,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from regard.errors import ResourceError
 from regard.model.decoder import DecoderLayer
 from regard.model.encoder import EncoderLayer
 
@@ -97,6 +98,20 @@ class Parallel:
         """The group is no longer needed."""
         if self.ranks > 1:
             dist.destroy_process_group()
+
+
+@contextmanager
+def others_told() -> Iterator[None]:
+    """Where ranks work together, and the death of another is to be a sentence."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, dist.DistError) or "gloo/transport" in str(error):
+            raise ResourceError(
+                "another process of this run has died; its own words say why, and --resume goes on "
+                "from the last checkpoint"
+            ) from error
+        raise
 
 
 def whole(tensor: Tensor) -> Tensor:
