@@ -22,6 +22,7 @@ from regard.decode.translator import Network, read_weights
 from regard.errors import ConfigError
 from regard.model.build import build_model
 from regard.model.weights import load_weights
+from regard.train.allocator import keep_freed_memory
 from regard.train.average import RunningAverage
 from regard.train.checkpoint import (
     Checkpoint,
@@ -56,6 +57,8 @@ def run(
     check_place(output)
     folder = output.with_name(output.name + ".run")
     parallel = Parallel(config.train.parallel, config.train.device)
+    if parallel.device.type == "cpu":
+        keep_freed_memory()
     try:
         lock = locked(folder) if parallel.is_first else nullcontext()
         with lock, others_told(), memory_told(config.train.tokens):
