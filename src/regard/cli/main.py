@@ -61,9 +61,9 @@ def regard(debug: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; results go to stdout, everything else to stderr."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    # Before torch is loaded: its threads sleep when they wait for each other. By default they spin,
-    # and beside another busy program an update then takes twenty times as long.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Before torch is loaded: its threads soon sleep when they wait for each other. By default they
+    # spin for long, and beside another busy program an update takes fifty times as long.
+    os.environ.setdefault("GOMP_SPINCOUNT", "3000")
     try:
         sys.exit(regard.main(args=arguments, prog_name="regard", standalone_mode=False))
     except click.exceptions.NoArgsIsHelpError as error:
