@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from regard.cli import judge
-from regard.data.feed import helped
+from regard.data.workers import helped
 from regard.errors import ResourceError
 from regard.train import checkpoint
 from regard.train.trainer import Trainer

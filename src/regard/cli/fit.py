@@ -1,6 +1,5 @@
 """One run from text to model: where data, network, trainer, search and scores are joined."""
 
-import os
 import signal
 import sys
 import time
@@ -15,9 +14,11 @@ from regard.bundle import Bundle, check_place
 from regard.cli.judge import Judge, dev_line, validation
 from regard.cli.keep import final_weights, saving, snapshots, write_model
 from regard.cli.language import language
+from regard.cli.prepare import data_line, prepared_data
 from regard.config import Config
-from regard.data.feed import Batches, Place, helped
-from regard.data.prepare import Prepared, prepare, text_print
+from regard.data.feed import Batches, Place
+from regard.data.prepare import Prepared, text_print
+from regard.data.workers import helped
 from regard.decode.translator import Network, read_weights
 from regard.errors import ConfigError
 from regard.model.build import build_model
@@ -152,11 +153,11 @@ class _Run:
     def _prepare(self) -> Prepared:
         """The dataset: made by the first rank, found by the others."""
         if self.parallel.is_first:
-            prepared = _prepared(self.config, self.folder / "data", self.source)
+            prepared = prepared_data(self.config, self.folder / "data", self.source)
             self.log.say(data_line(prepared))
         self.parallel.wait()
         if not self.parallel.is_first:
-            prepared = _prepared(self.config, self.folder / "data", self.source)
+            prepared = prepared_data(self.config, self.folder / "data", self.source)
         return prepared
 
     def _network(self) -> Network:
@@ -326,18 +327,6 @@ class _Run:
         )
 
 
-def data_line(prepared: Prepared) -> str:
-    """What there is to learn from, and what was left out."""
-    dropped = ", ".join(
-        f"{n:,} by {reason}" for reason, n in sorted(prepared.dataset.dropped.items())
-    )
-    return (
-        f"{len(prepared.dataset):,} pairs ({'dropped ' + dropped if dropped else 'none dropped'}), "
-        f"{len(prepared.dev):,} to judge by, "
-        f"{len(prepared.src_tokenizer.vocab):,} and {len(prepared.tgt_tokenizer.vocab):,} words"
-    )
-
-
 def _once(save: Action) -> Action:
     """The same, but not twice after one update."""
     saved_at = 0
@@ -358,24 +347,6 @@ def _all_leave(parallel: Parallel, leaving: Leaving) -> bool:
         if float(parallel.total(wanted)):
             leaving.signal = leaving.signal or signal.SIGTERM
     return leaving.is_wanted
-
-
-def _prepared(config: Config, folder: Path, source: Bundle | None) -> Prepared:
-    """The dataset, by as many processes as there are cores, with a bar that shows it is alive."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(), TextColumn("{task.completed:,.0f} pairs"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        reading = bar.add_task("", total=None)  # a stream does not know its end
-        return prepare(
-            config.data,
-            folder,
-            seed=config.train.seed,
-            workers=os.cpu_count() or 1,
-            progress=lambda n: bar.update(reading, completed=n),
-            tokenizers=(source.src_tokenizer, source.tgt_tokenizer) if source else None,
-        )
 
 
 def _board(folder: Path) -> Board:

@@ -5,18 +5,13 @@ place. So a run that stops goes on with the very next batch, with any number of 
 several ranks takes its own batches of the same plan.
 """
 
-import os
-import signal
-import sys
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
 from regard.data.batch import Batch, Ids, packed_batch, padded_batch
 from regard.data.batching import (
@@ -29,7 +24,8 @@ from regard.data.batching import (
 )
 from regard.data.corpus import Pair
 from regard.data.dataset import PairDataset, Side
-from regard.errors import ConfigError, DataError, ResourceError
+from regard.data.workers import made_ahead
+from regard.errors import ConfigError, DataError
 from regard.text.tokenizer import Tokenizer
 
 GOLDEN = 0.6180339887498949  # whose multiples fall evenly between whole numbers
@@ -102,10 +98,7 @@ class Batches(Dataset[Batch]):
     def _load(self, places: Sequence[Place], workers: int) -> Iterator[Batch]:
         if not workers:
             return map(self.batch, places)
-        loader = DataLoader(
-            self, batch_size=None, sampler=places, num_workers=workers, worker_init_fn=_deaf
-        )
-        return _told(iter(loader))
+        return made_ahead(self, places, workers)
 
     def __getitem__(self, place: Place) -> Batch:  # what a DataLoader calls
         return self.batch(place)
@@ -185,57 +178,6 @@ def ordered_batches(
         padded_batch([sources[i] for i in b], [targets[i] for i in b], src.vocab, tgt.vocab, b)
         for b in batches
     ]
-
-
-def _deaf(worker: int) -> None:
-    """Ctrl-C, and SIGTERM to all, are for the process that trains; it ends its workers itself."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":  # elsewhere nobody can tell who sent a signal
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        threading.Thread(target=_end_when_told_by, args=(os.getppid(),), daemon=True).start()
-
-
-def _end_when_told_by(parent: int) -> None:
-    if sys.platform == "linux":
-        while signal.sigwaitinfo({signal.SIGTERM}).si_pid != parent:
-            pass
-        os._exit(0)
-
-
-def _told(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The same, but the death of a worker is a sentence, even while a batch changes hands."""
-    try:
-        yield from batches
-    except (RuntimeError, ConnectionError, EOFError) as error:
-        _tell(error)
-        raise
-
-
-@contextmanager
-def helped() -> Iterator[None]:
-    """Where workers make batches, and the death of one is to be a sentence.
-
-    Torch's handler of SIGCHLD raises in the middle of whatever the process that trains is doing.
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGCHLD)
-    try:
-        yield
-    except RuntimeError as error:
-        _tell(error)
-        raise
-    finally:
-        if is_main and before is not None:  # once the run is over, a death concerns nobody
-            signal.signal(signal.SIGCHLD, before)
-
-
-def _tell(error: Exception) -> None:
-    """Raise the sentence if that is what an error means."""
-    if not isinstance(error, RuntimeError) or "DataLoader worker (pid" in str(error):
-        raise ResourceError(
-            "a process that makes batches has died, perhaps for want of memory; choose fewer "
-            "train.workers, or 0"
-        ) from error
 
 
 def _check(kind: str, tokens: int, rank: int, ranks: int) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from regard.attention.layout import Padded
 from regard.bundle import Bundle, open_bundle
+from regard.decode.beam import beam_search
 from regard.decode.greedy import greedy
 from regard.model.build import build_model
 from regard.model.recurrent import Recurrent
@@ -31,10 +32,10 @@ class Translator:
         load_weights(self.network, read_weights(bundle))
         self.network.to(self.device).eval()
 
-    def translate(self, texts: Sequence[str]) -> list[str]:
+    def translate(self, texts: Sequence[str], *, beam: int = 1) -> list[str]:
         """The translation of each text; an empty one stays empty."""
         src, tgt = self.bundle.src_tokenizer, self.bundle.tgt_tokenizer
-        return translate_with(self.network, src, tgt, texts, self.device)
+        return translate_with(self.network, src, tgt, texts, self.device, beam=beam)
 
 
 def open_translator(path: Path, device: str = "cpu") -> Translator:
@@ -55,8 +56,10 @@ def translate_with(
     texts: Sequence[str],
     device: torch.device,
     to: Sequence[str] = (),
+    *,
+    beam: int = 1,
 ) -> list[str]:
-    """Greedy translations, like lengths together, in the order of the texts.
+    """Translations by the best of `beam` hypotheses, in the order of the texts.
 
     A model of several directions is told the language that each text is translated to.
     """
@@ -68,7 +71,7 @@ def translate_with(
     wanted = [i for i in order if texts[i].strip()]
     for start in range(0, len(wanted), ROWS):
         chosen = wanted[start : start + ROWS]
-        rows = _decode(network, [ids[i] for i in chosen], src, tgt, device)
+        rows = _decode(network, [ids[i] for i in chosen], src, tgt, device, beam)
         for i, row in zip(chosen, rows, strict=True):
             translated[i] = tgt.decode(row)
     return translated
@@ -76,18 +79,30 @@ def translate_with(
 
 @torch.no_grad()
 def _decode(
-    network: Network, rows: list[list[int]], src: Tokenizer, tgt: Tokenizer, device: torch.device
+    network: Network,
+    rows: list[list[int]],
+    src: Tokenizer,
+    tgt: Tokenizer,
+    device: torch.device,
+    beam: int,
 ) -> list[list[int]]:
     lens = torch.tensor([len(row) for row in rows], device=device)
     width = max(map(len, rows))
     ids = torch.tensor([row + [src.vocab.pad] * (width - len(row)) for row in rows], device=device)
     state = network.start(network.encode(ids, Padded(lens)))
-    return greedy(
-        network.step,
+    bos, eos, max_len = tgt.vocab.bos, tgt.vocab.eos, 2 * width + 20
+    if beam == 1:
+        return greedy(
+            network.step, state, len(rows), bos=bos, eos=eos, max_len=max_len, device=device
+        )
+    found = beam_search(
+        network.step,  # type: ignore[arg-type]
         state,
         len(rows),
-        bos=tgt.vocab.bos,
-        eos=tgt.vocab.eos,
-        max_len=2 * width + 20,
+        width=beam,
+        max_len=max_len,
+        bos=bos,
+        eos=eos,
         device=device,
     )
+    return [list(hypotheses[0].ids) for hypotheses in found]
