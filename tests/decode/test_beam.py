@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from regard.decode.beam import beam_search
 from regard.decode.greedy import greedy
 from regard.decode.reference import reference_beam
+from regard.decode.rules import begins_with, is_as_long_as, never_says, repeats_no
 
 CPU = torch.device("cpu")
 BOS, EOS, WORDS = 0, 1, 6
@@ -43,10 +44,10 @@ def network(seed):
     return step
 
 
-def search(seed, sentences, width, max_len, penalty=1.0):
+def search(seed, sentences, width, max_len, penalty=1.0, rules=()):
     state = Written([(sentence, ()) for sentence in sentences])
     return beam_search(
-        network(seed), state, len(sentences),
+        network(seed), state, len(sentences), rules=rules,
         width=width, max_len=max_len, bos=BOS, eos=EOS, device=CPU, penalty=penalty,
     )  # fmt: skip
 
@@ -95,3 +96,51 @@ def test_scores_are_those_of_the_words_summed_again(seed, width, penalty):
         assert hypothesis.score == pytest.approx(total / len(words) ** penalty, abs=1e-5)
     assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
     assert len({h.ids for h in hypotheses}) == len(hypotheses)
+
+
+def forbids_after(prefixes, forbidden, n, at_least):
+    """The same rules as a plain question: may this word follow those?"""
+
+    def may_follow(sentence, ids, word):
+        said = [*ids, word]
+        prefix = prefixes[sentence]
+        if len(ids) < len(prefix) and word != prefix[len(ids)]:
+            return False
+        if any(said[-len(words) :] == list(words) for words in forbidden):
+            return False
+        grams = [tuple(said[i : i + n]) for i in range(len(said) - n + 1)]
+        if len(said) >= n and grams.count(grams[-1]) > 1:
+            return False
+        return not (word == EOS and len(ids) < at_least)
+
+    return may_follow
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    width=st.integers(1, 4),
+    prefixes=st.lists(st.lists(st.integers(2, 5), max_size=3), min_size=2, max_size=2),
+    forbidden=st.lists(st.lists(st.integers(2, 5), min_size=1, max_size=3), max_size=2),
+    n=st.integers(1, 3),
+    at_least=st.integers(0, 3),
+)
+def test_rules_forbid_what_they_say_and_nothing_else(seed, width, prefixes, forbidden, n, at_least):
+    rules = (
+        begins_with(prefixes),
+        never_says(forbidden),
+        repeats_no(n),
+        is_as_long_as(at_least, EOS),
+    )
+    may_follow = forbids_after(prefixes, forbidden, n, at_least)
+    found = search(seed, [0, 1], width, 5, rules=rules)
+    for sentence, hypotheses in enumerate(found):
+
+        def log_probs(ids, sentence=sentence):
+            allowed = table(seed, sentence, ids).tolist()
+            return [
+                p if may_follow(sentence, ids, word) else -math.inf
+                for word, p in enumerate(allowed)
+            ]
+
+        expected = reference_beam(log_probs, width=width, max_len=5, eos=EOS)
+        assert [h.ids for h in hypotheses] == [h.ids for h in expected]

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.decode.reference import Hypothesis
+from regard.decode.rules import Rule
 
 
 class State(Protocol):
@@ -26,8 +27,6 @@ class State(Protocol):
 
 S = TypeVar("S", bound=State)
 Step = Callable[[Int[Tensor, "N"], S], tuple[Float[Tensor, "N V"], S]]
-Rule = Callable[[Float[Tensor, "N V"], Int[Tensor, "N T"]], Float[Tensor, "N V"]]
-"""Log-probabilities of the next word, given the words before, to those that are allowed."""
 
 
 @dataclass
@@ -61,8 +60,9 @@ def beam_search(
     for length in range(1, max_len + 1):
         logits, state = step(token, state)
         log_p = logits.float().log_softmax(-1)
+        owners = [s.number for s in sentences for _ in range(totals_BW.shape[1])]
         for rule in rules:
-            log_p = rule(log_p, words_NT)
+            log_p = rule(log_p, words_NT.tolist(), owners)
         n_words = log_p.shape[-1]
         sums = (totals_BW.flatten()[:, None] + log_p).view(len(sentences), -1)
         best = sums.topk(min(2 * width, sums.shape[1]))

@@ -9,6 +9,7 @@ done when `width` have finished; the best is the one of the highest score
 score = sum of log p(word | words before, source) / length ** penalty, the end counted in both
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,7 @@ def reference_beam(
             (total + log_p, beam, word)
             for beam, (total, ids) in enumerate(live)
             for word, log_p in enumerate(log_probs(ids))
+            if log_p > -math.inf  # what is forbidden is no candidate
         ]
         candidates.sort(key=lambda c: (-c[0], c[1], c[2]))  # of equals, the first
         going_on = []
