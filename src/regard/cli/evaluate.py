@@ -46,7 +46,7 @@ def command(
     as_json_: bool,
     markdown: bool,
 ) -> None:
-    """Score translations by BLEU, chrF, TER and exact match, with signatures.
+    """Score translations: BLEU, chrF, TER, exact, with signatures.
 
     With several systems the first is the baseline, and p says how likely a difference as large is
     by chance (paired bootstrap).

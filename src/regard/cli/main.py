@@ -18,7 +18,7 @@ from regard.errors import RegardError, ResourceError
 COMMANDS = {
     "train": "Train a model; without a recipe, Chinese numerals to English.",
     "translate": "Translate arguments, or lines from stdin, one line out for each.",
-    "evaluate": "Score translations by BLEU, chrF, TER and exact match, with signatures.",
+    "evaluate": "Score translations: BLEU, chrF, TER, exact, with signatures.",
     "inspect": "What is in a model directory, after every file was checked.",
     "doctor": "What is wrong with a corpus: faults, overlap, lengths, advice.",
     "plot": "Draw the curves of training runs, and compare them.",
