@@ -19,6 +19,7 @@ DIMENSIONS = {
     "V": "vocabulary",
     "W": "beam width",
     "N": "rows of a beam search, B x W",
+    "C": "candidates of a sentence in a beam search",
     "P": "tokens of a packed row, many sentences end to end",
     "O": "offsets of a packed row, one more than its sentences",
     "L": "layers",
