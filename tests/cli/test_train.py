@@ -222,3 +222,15 @@ def test_two_ranks_train_one_model(tmp_path, kind):
         assert done.stderr.count("next: regard translate") == 1  # one rank speaks for all
     assert open_bundle(tmp_path / "model").facts["updates"] == 6
     assert list(losses(tmp_path / "model")) == [2, 4, 6]
+
+
+def test_text_longer_than_the_networks_positions_is_left_out_of_training_and_judging(
+    tmp_path, text, capsys
+):
+    """A model of 12 positions, and lines of up to 20 characters."""
+    few = ("model.max_len=12", "data.tokenizer=char", "data.vocab_size=300", "model.d_model=16")
+    more = ("model.n_heads=2", "model.d_ff=16")
+    assert run("train", *text, "-o", tmp_path / "model", *quick(*few, *more)) == 0
+    said = capsys.readouterr().err
+    assert re.search(r"pairs \(dropped .*[1-9]\d* by max_len\)", said)
+    assert "done in" in said

@@ -262,6 +262,7 @@ class _Run:
             self._empty_network(),
             self.prepared,
             self.precision,
+            longest=self.config.model.max_len,
             is_leaving=lambda: leaving.is_wanted,
         )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from regard.data.corpus import Pair
     from regard.data.prepare import Prepared
     from regard.train.log import Log
     from regard.train.precision import Precision
@@ -41,16 +42,27 @@ class Judge:
         prepared: "Prepared",
         precision: "Precision",
         *,
+        longest: int | None = None,
         is_leaving: Callable[[], bool] = lambda: False,
     ) -> None:
         self.network = network.to(precision.device)
         self.tokenizers = prepared.src_tokenizer, prepared.tgt_tokenizer
-        self.pairs = prepared.dev
+        self.longest = longest
+        self.pairs = [pair for pair in prepared.dev if self._fits(pair)]
         self.batches = ordered_batches(self.pairs, *self.tokenizers, TOKENS)
         self.precision = precision
         self.is_leaving = is_leaving
         self.said: list[str] = []  # of the last time, for those who want to see some
         self.signature = ""
+
+    def _fits(self, pair: "Pair") -> bool:
+        """Whether the network has positions for a pair, the end and a language counted."""
+        if self.longest is None:
+            return True
+        return all(
+            len(tokenizer.encode(text)) + 2 <= self.longest
+            for tokenizer, text in zip(self.tokenizers, (pair.src, pair.tgt), strict=True)
+        )
 
     def scores(self, weights: "Mapping[str, Tensor]") -> dict[str, float] | None:
         """Every metric of these weights; None without a development text, or if asked to leave."""
@@ -85,6 +97,7 @@ class Judge:
                 [pair.src for pair in chosen],
                 self.precision.device,
                 [pair.tgt_lang for pair in chosen],
+                longest=self.longest,
             )
 
 

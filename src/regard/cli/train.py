@@ -1,6 +1,7 @@
 """`regard train`: from settings and text to a model directory."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -93,7 +94,13 @@ def settings(
         table["model"] = {**_model_of(source), **_dropouts(table.get("model", {}))}
     elif size is not None:
         table["model"] = {**table.get("model", {}), **SIZES[size]}
-    return config_from_table(config_table(None, overrides, table))
+    return _fitting(config_from_table(config_table(None, overrides, table)))
+
+
+def _fitting(config: Config) -> Config:
+    """The same, with no longer pairs than the network has positions for: an end, and a language."""
+    longest = max(1, min(config.data.max_len, config.model.max_len - 2))
+    return replace(config, data=replace(config.data, max_len=longest))
 
 
 def _of_text(src: Path, tgt: Path, size: str | None, source: Path | None) -> dict[str, Any]:

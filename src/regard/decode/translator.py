@@ -35,7 +35,10 @@ class Translator:
     def translate(self, texts: Sequence[str], *, beam: int = 1) -> list[str]:
         """The translation of each text; an empty one stays empty."""
         src, tgt = self.bundle.src_tokenizer, self.bundle.tgt_tokenizer
-        return translate_with(self.network, src, tgt, texts, self.device, beam=beam)
+        longest = self.bundle.model.max_len
+        return translate_with(
+            self.network, src, tgt, texts, self.device, beam=beam, longest=longest
+        )
 
 
 def open_translator(path: Path, device: str = "cpu") -> Translator:
@@ -58,8 +61,11 @@ def translate_with(
     to: Sequence[str] = (),
     *,
     beam: int = 1,
+    longest: int | None = None,
 ) -> list[str]:
     """Translations by the best of `beam` hypotheses, in the order of the texts.
+
+    None has more than `longest` tokens, which is as far as the network's positions go.
 
     A model of several directions is told the language that each text is translated to.
     """
@@ -71,7 +77,7 @@ def translate_with(
     wanted = [i for i in order if texts[i].strip()]
     for start in range(0, len(wanted), ROWS):
         chosen = wanted[start : start + ROWS]
-        rows = _decode(network, [ids[i] for i in chosen], src, tgt, device, beam)
+        rows = _decode(network, [ids[i] for i in chosen], src, tgt, device, beam, longest)
         for i, row in zip(chosen, rows, strict=True):
             translated[i] = tgt.decode(row)
     return translated
@@ -85,12 +91,14 @@ def _decode(
     tgt: Tokenizer,
     device: torch.device,
     beam: int,
+    longest: int | None,
 ) -> list[list[int]]:
     lens = torch.tensor([len(row) for row in rows], device=device)
     width = max(map(len, rows))
     ids = torch.tensor([row + [src.vocab.pad] * (width - len(row)) for row in rows], device=device)
     state = network.start(network.encode(ids, Padded(lens)))
     bos, eos, max_len = tgt.vocab.bos, tgt.vocab.eos, 2 * width + 20
+    max_len = max_len if longest is None else min(max_len, longest)
     if beam == 1:
         return greedy(
             network.step, state, len(rows), bos=bos, eos=eos, max_len=max_len, device=device
