@@ -102,7 +102,7 @@ class _Run:
         tokens = self._tokens(network)
         trainer = self._trainer(network, tokens)
         with listening() as leaving, helped():
-            judge = self._judge(network, leaving) if self.parallel.is_first else None
+            judge = self._judge(leaving) if self.parallel.is_first else None
             self._fit(trainer, judge, leaving)
         if leaving.is_wanted:
             self.log.say(f"saved at update {trainer.state.step}; go on with --resume")
@@ -257,7 +257,7 @@ class _Run:
             trainer.restore(checkpoint)
         return trainer
 
-    def _judge(self, network: Network, leaving: Leaving) -> Judge:
+    def _judge(self, leaving: Leaving) -> Judge:
         return Judge(
             self._empty_network(),
             self.prepared,

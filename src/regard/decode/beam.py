@@ -60,13 +60,13 @@ def beam_search(
     for length in range(1, max_len + 1):
         logits, state = step(token, state)
         log_p = logits.float().log_softmax(-1)
-        owners = [s.number for s in sentences for _ in range(totals_BW.shape[1])]
-        for rule in rules:
-            log_p = rule(log_p, words_NT.tolist(), owners)
-        n_words = log_p.shape[-1]
+        n_words, n_beams = log_p.shape[-1], totals_BW.shape[1]
+        if rules:  # only for them are the words brought from the device
+            said, owners = words_NT.tolist(), [s.number for s in sentences for _ in range(n_beams)]
+            for rule in rules:
+                log_p = rule(log_p, said, owners)
         sums = (totals_BW.flatten()[:, None] + log_p).view(len(sentences), -1)
         best = sums.topk(min(2 * width, sums.shape[1]))
-        n_beams = totals_BW.shape[1]
         rows_BC = best.indices // n_words + _starts(len(sentences), n_beams, device)
         words_BC = best.indices % n_words
         is_end = words_BC == eos
