@@ -1,10 +1,14 @@
 """Seeds and small things that many tests need; all else stays in the test file."""
 
 import os
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+# Models converted by the tests are nobody's cache, and the next tests find them there.
+os.environ["REGARD_CACHE"] = str(Path(__file__).parents[1] / ".pytest_cache" / "regard")
 
 settings.register_profile(
     "regard",

@@ -1,3 +1,4 @@
+import json
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from regard.config import (
 )
 from regard.errors import ConfigError
 from regard.recipe import config_from_table, read_config
+from regard.settings import as_toml
 
 
 def refuses(sentence):
@@ -68,7 +70,6 @@ def test_the_settings_are_these():
         "max_len",
         "long",
         "form",
-        "width",
         "han",
         "tokenizer",
         "vocab_size",
@@ -82,9 +83,6 @@ def test_the_settings_are_these():
         "n_layers",
         "n_heads",
         "d_ff",
-        "decoder_layers",
-        "decoder_heads",
-        "decoder_d_ff",
         "norm",
         "activation",
         "score",
@@ -107,9 +105,28 @@ def test_defaults_are_the_papers_base_model():
 
 
 def test_one_value_serves_both_sides_unless_the_decoder_has_its_own():
-    model = ModelConfig(n_layers=12, decoder_layers=2, n_heads=4)
-    assert model.decoder == (2, 4, 2048)
+    model = ModelConfig(n_layers=(12, 2), n_heads=4)
+    assert (model.encoder, model.decoder) == ((12, 4, 2048), (2, 4, 2048))
     assert replace(ModelConfig(), n_layers=2).decoder == (2, 8, 2048)
+
+
+def test_a_pair_of_sizes_comes_from_toml_and_from_the_command_line_alike(tmp_path):
+    path = tmp_path / "deep.toml"
+    path.write_text("[model]\nn_layers = [12, 2]\n")
+    config = read_config(path, ["model.n_heads=[8,4]", "model.d_ff = [2048, 1024]"])
+    assert (config.model.encoder, config.model.decoder) == ((12, 8, 2048), (2, 4, 1024))
+    assert config_from_table(json.loads(json.dumps(config.as_table()))) == config
+    (tmp_path / "again.toml").write_text(as_toml(config.as_table()))
+    assert read_config(tmp_path / "again.toml") == config
+
+
+def test_a_network_in_words_says_where_its_sides_differ():
+    assert ModelConfig().in_words == (
+        "transformer, 6+6 layers, d 512, 8 heads, d_ff 2048, post-norm, scaled_dot scores"
+    )
+    assert ModelConfig(n_layers=(12, 2), n_heads=(8, 4), d_ff=(2048, 1024)).in_words == (
+        "transformer, 12+2 layers, d 512, 8+4 heads, d_ff 2048+1024, post-norm, scaled_dot scores"
+    )
 
 
 def test_overrides_are_laid_over_the_file_before_anything_is_checked(tmp_path):
@@ -145,12 +162,24 @@ def test_all_unknown_names_are_said_at_once_with_the_nearest():
         ("model.dropout=yes", 'model.dropout = "yes" must be a number'),
         ("model.output_bias=1", "model.output_bias = 1 must be true or false"),
         ("model.n_layers=-2", "model.n_layers = -2 must be at least 1"),
-        ("model.decoder_layers=-2", "model.decoder_layers = -2 must be at least 0"),
+        ("model.n_layers=[6, 0]", "model.n_layers[1] = 0 must be at least 1"),
+        ("model.d_ff=[-1, 0]",
+         "model.d_ff[0] = -1 must be at least 1; model.d_ff[1] = 0 must be at least 1"),
+        ("model.n_layers=[6]", "model.n_layers = [6] must be a whole number, or a pair of them, "
+         "[encoder, decoder]"),
+        ("model.n_heads=[8, 8, 8]", "model.n_heads = [8, 8, 8] must be a whole number, or a pair "
+         "of them, [encoder, decoder]"),
+        ("model.d_ff=[8, true]", "model.d_ff = [8, true] must be a whole number, or a pair of "
+         "them, [encoder, decoder]"),
+        ("model.n_layers=six", 'model.n_layers = "six" must be a whole number, or a pair of them, '
+         "[encoder, decoder]"),
+        ("model.decoder_layers=2", "unknown setting model.decoder_layers; did you mean "
+         "model.n_layers?"),
         ("data.max_ratio=nan", "data.max_ratio = nan must be a number"),
         ("model.dropout=1", "model.dropout = 1 is no probability below 1"),
         ("model.attention_dropout=-1", "model.attention_dropout = -1 is no probability below 1"),
-        ("model.decoder_heads=7",
-         "model.d_model = 512 is not a multiple of model.decoder_heads = 7"),
+        ("model.n_heads=7", "model.d_model = 512 is not a multiple of model.n_heads = 7"),
+        ("model.n_heads=[8, 7]", "model.d_model = 512 is not a multiple of model.n_heads[1] = 7"),
         ("n_heads=8", 'override "n_heads=8" is not of the form section.name=value, '
          "such as model.n_layers=3"),
         ("model.n_heads", 'override "model.n_heads" is not of the form section.name=value, '
@@ -166,6 +195,14 @@ def test_a_bad_setting_is_named_in_chinese_too():
     with pytest.raises(ConfigError) as caught:
         read_config(overrides=["model.d_model=big"])
     assert caught.value.in_language("zh") == 'model.d_model = "big"应为整数'
+    with pytest.raises(ConfigError) as caught:
+        read_config(overrides=["model.n_layers=[6]"])
+    assert caught.value.in_language("zh") == (
+        "model.n_layers = [6]应为整数，或一对整数[编码器, 解码器]"
+    )
+    with pytest.raises(ConfigError) as caught:
+        ModelConfig(n_heads=(8, 7))
+    assert caught.value.in_language("zh") == "model.d_model = 512不是model.n_heads[1] = 7的倍数"
 
 
 def test_rotary_positions_need_heads_of_even_width():
@@ -174,6 +211,11 @@ def test_rotary_positions_need_heads_of_even_width():
         "gives heads of odd width"
     ):
         ModelConfig(d_model=24, positions="rotary")
+    with refuses(
+        'model.positions = "rotary" turns pairs, but model.d_model = 24 over model.n_heads[1] = 8 '
+        "gives heads of odd width"
+    ):
+        ModelConfig(d_model=24, n_heads=(4, 8), positions="rotary")
 
 
 def test_an_odd_width_is_refused_where_pairs_are_needed():
@@ -188,8 +230,8 @@ def test_an_odd_width_is_refused_where_pairs_are_needed():
 def test_settings_made_in_python_go_through_the_same_door():
     with refuses('model.kind = "recurent" is not one of transformer, recurrent'):
         ModelConfig(kind="recurent")
-    with refuses('data.width = "wide" is not one of keep, half'):
-        DataConfig(width="wide")
+    with refuses('data.form = "wide" is not one of nfc, half, nfkc, none'):
+        DataConfig(form="wide")
     with refuses('train.lr = "fast" must be a number'):
         TrainConfig(lr="fast")
 

@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 
 from regard.data.tasks import examples
-from regard.decode.translator import open_translator
+from regard.decode.translator import load
 
 ROOT = Path(__file__).parents[1]
 TASKS = ("copy", "reverse", "sort")
@@ -50,7 +50,7 @@ def learn(task: str, network: str, seed: int, folder: Path) -> tuple[float, floa
     if done.returncode:
         sys.exit(f"{task}, {network}, seed {seed}: {done.stderr[-2000:]}")
     unseen = list(islice(examples(task, seed, "test"), UNSEEN))  # type: ignore[arg-type]
-    said = open_translator(model).translate([example.src for example in unseen])
+    said = [str(one) for one in load(model).translate([e.src for e in unseen], beam=1)]
     right = sum(a == b.tgt for a, b in zip(said, unseen, strict=True))
     return right / UNSEEN, time.monotonic() - start
 

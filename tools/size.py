@@ -27,6 +27,7 @@ MAY_IMPORT_LATE = (
     "src/regard/interchange/",
     "src/regard/data/formats.py",
     "src/regard/data/streams.py",
+    "src/regard/evaluate/metrics.py",
     "src/regard/text/normalize.py",
     "src/regard/decode/translator.py",
 )

@@ -31,12 +31,15 @@ class ModelConfig:
         "transformer", "transformer, or recurrent: Bahdanau's GRU with additive attention"
     )
     d_model: int = setting(512, "width of every vector between the layers")
-    n_layers: int = setting(6, "layers of the encoder, and of the decoder unless it has its own")
-    n_heads: int = setting(8, "heads of each attention; they share d_model among them")
-    d_ff: int = setting(2048, "width inside the feed-forward layers")
-    decoder_layers: int = setting(0, "layers of the decoder; 0: as the encoder")
-    decoder_heads: int = setting(0, "heads of the decoder; 0: as the encoder")
-    decoder_d_ff: int = setting(0, "feed-forward width of the decoder; 0: as the encoder")
+    n_layers: int | tuple[int, int] = setting(
+        6, "layers of both sides, or a pair: [encoder, decoder]"
+    )
+    n_heads: int | tuple[int, int] = setting(
+        8, "heads that share d_model in an attention; both sides, or a pair"
+    )
+    d_ff: int | tuple[int, int] = setting(
+        2048, "width inside the feed-forward layers; both sides, or a pair"
+    )
     norm: Literal["post", "pre"] = setting(
         "post", "layer norm after each sublayer, as in the paper, or before it: steadier when deep"
     )
@@ -69,30 +72,55 @@ class ModelConfig:
             raise ConfigError("{faults}", faults=tuple(faults))
 
     @property
+    def encoder(self) -> tuple[int, int, int]:
+        """Layers, heads and feed-forward width of the encoder."""
+        return self._side(0)
+
+    @property
     def decoder(self) -> tuple[int, int, int]:
-        """Layers, heads and feed-forward width of the decoder: its own, or the encoder's."""
+        """Layers, heads and feed-forward width of the decoder."""
+        return self._side(1)
+
+    @property
+    def in_words(self) -> str:
+        """The network in one line; what differs is encoder+decoder."""
+        pairs = zip(self.encoder, self.decoder, strict=True)
+        (layers, more_layers), *others = pairs
+        heads, d_ff = (f"{one}" if one == two else f"{one}+{two}" for one, two in others)
         return (
-            self.decoder_layers or self.n_layers,
-            self.decoder_heads or self.n_heads,
-            self.decoder_d_ff or self.d_ff,
+            f"{self.kind}, {layers}+{more_layers} layers, d {self.d_model}, {heads} heads, "
+            f"d_ff {d_ff}, {self.norm}-norm, {self.score} scores"
         )
 
+    def _side(self, side: int) -> tuple[int, int, int]:
+        layers, heads, width = (
+            size if isinstance(size, int) else size[side]
+            for size in (self.n_layers, self.n_heads, self.d_ff)
+        )
+        return layers, heads, width
+
     def _size_faults(self) -> Iterable[ConfigError]:
-        sizes = {"d_model": 1, "n_layers": 1, "n_heads": 1, "d_ff": 1, "max_len": 1}
-        for name, least in {**sizes, **dict.fromkeys(_DECODER_SIZES, 0)}.items():
-            if getattr(self, name) < least:
-                yield ConfigError(
-                    "model.{name} = {value} must be at least {least}",
-                    name=name,
-                    value=getattr(self, name),
-                    least=least,
-                )
+        for setting_name in ("d_model", "n_layers", "n_heads", "d_ff", "max_len"):
+            for name, value in self._named(setting_name):
+                if value < 1:
+                    yield ConfigError(
+                        "model.{name} = {value} must be at least {least}",
+                        name=name,
+                        value=value,
+                        least=1,
+                    )
+
+    def _named(self, name: str) -> Iterable[tuple[str, int]]:
+        """A size by its name, or each of a pair by its place: n_heads[1] is the decoder's."""
+        value = getattr(self, name)
+        if isinstance(value, int):
+            return [(name, value)]
+        return [(f"{name}[{side}]", size) for side, size in enumerate(value)]
 
     def _head_faults(self) -> Iterable[ConfigError]:
-        for name in ("n_heads", "decoder_heads"):
-            n_heads = getattr(self, name)
+        for name, n_heads in self._named("n_heads"):
             if n_heads < 1 or self.d_model < 1:
-                continue  # told above, or the same as the encoder's
+                continue  # told above
             if self.d_model % n_heads:
                 yield ConfigError(
                     "model.d_model = {d_model} is not a multiple of model.{name} = {n_heads}",
@@ -148,8 +176,6 @@ _TRANSFORMER_ONLY = (
     "activation_dropout",
 )
 
-_DECODER_SIZES = ("decoder_layers", "decoder_heads", "decoder_d_ff")
-
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
@@ -177,8 +203,9 @@ class DataConfig:
     drop_overlap: bool = setting(True, "whether pairs of dev and test are dropped from training")
     max_len: int = setting(256, "the most tokens of a side; longer pairs are dropped or split")
     long: Literal["drop", "split"] = setting("drop", "what to do about longer pairs")
-    form: Literal["nfc", "nfkc", "none"] = setting("nfc", "Unicode form of all text")
-    width: Literal["keep", "half"] = setting("keep", "full-width letters and digits: kept, or half")
+    form: Literal["nfc", "half", "nfkc", "none"] = setting(
+        "nfc", "Unicode form of all text; half: nfc with full-width letters and digits made half"
+    )
     han: Literal["keep", "simplified", "traditional"] = setting("keep", "script of Chinese text")
     tokenizer: Literal["unigram", "bpe", "char", "word"] = setting("unigram", "kind of tokens")
     vocab_size: int = setting(8000, "tokens in the vocabulary")

@@ -6,6 +6,7 @@ import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from regard.errors import ConfigError, Word
@@ -40,8 +41,11 @@ def type_fault(name: str, kind: Any, value: Any) -> ConfigError | None:
 
 def _fits(value: Any, kind: Any) -> bool:
     if get_origin(kind) is tuple:
-        return isinstance(value, list | tuple) and all(_fits(v, get_args(kind)[0]) for v in value)
-    if get_origin(kind) is Union:
+        of, *more = get_args(kind)
+        if not isinstance(value, list | tuple) or (more != [...] and len(value) != 1 + len(more)):
+            return False
+        return all(_fits(v, of) for v in value)
+    if get_origin(kind) in (Union, UnionType):
         return any(_fits(value, one) for one in get_args(kind))
     if get_origin(kind) is Literal:
         return value in get_args(kind)
@@ -64,6 +68,7 @@ _KINDS = {
     tuple[float, ...]: Word("a list of numbers"),
     tuple[int, ...]: Word("a list of whole numbers"),
     int | Literal["auto"]: Word('a whole number or "auto"'),
+    int | tuple[int, int]: Word("a whole number, or a pair of them, [encoder, decoder]"),
     dict[str, dict[str, str]]: Word("a table of files, each with address, sha256 and licence"),
 }
 

@@ -1,4 +1,3 @@
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +7,6 @@ from torch.nn import functional as F
 from regard.cli.judge import Judge, dev_line, take_note, validation
 from regard.config import DataConfig, ModelConfig
 from regard.data.prepare import prepare
-from regard.decode.translator import translate_with
 from regard.evaluate.metrics import bleu
 from regard.model import build_model
 from regard.model.weights import weights_of
@@ -37,9 +35,22 @@ def judge_of(prepared, **more):
     return Judge(network(prepared), prepared, Precision("float32", CPU), **more)
 
 
+@torch.no_grad()
+def word_by_word(network, src, tgt, text):
+    """The likeliest word after all before it, each time from the beginning."""
+    source = torch.tensor([[*src.encode(text), src.vocab.eos]])
+    ids = [tgt.vocab.bos]
+    while len(ids) <= 2 * source.shape[1] + 20:
+        ids.append(int(network(source, torch.tensor([ids]))[0, -1].argmax()))
+        if ids[-1] == tgt.vocab.eos:
+            return tgt.decode(ids[1:-1])
+    return tgt.decode(ids[1:])
+
+
 def test_scores_are_those_of_each_pair_by_itself(prepared):
     other = network(prepared).eval()
-    scores = judge_of(prepared).scores(weights_of(other))
+    judge = judge_of(prepared)
+    scores = judge.scores(weights_of(other))
     src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
     loss = right = n_tokens = 0.0
     for pair in prepared.dev:
@@ -53,9 +64,24 @@ def test_scores_are_those_of_each_pair_by_itself(prepared):
         n_tokens += len(labels)
     assert scores["loss"] == pytest.approx(loss / n_tokens, abs=1e-5)
     assert scores["accuracy"] == pytest.approx(right / n_tokens)
-    said = translate_with(other, src, tgt, [pair.src for pair in prepared.dev], CPU)
+    said = [word_by_word(other, src, tgt, pair.src) for pair in prepared.dev]
+    assert judge.said == said
     references = [pair.tgt for pair in prepared.dev]
     assert scores["bleu"] == bleu(said, references, "").value
+
+
+@pytest.mark.parametrize(
+    ("metric", "wide", "beam"),
+    [("bleu", {"bleu": 31.0, "exact": 1.0}, 5), ("bleu", {"bleu": 30.0, "exact": 9.0}, 1),
+     ("exact", {"bleu": 1.0, "exact": 9.0}, 5), ("loss", {"bleu": 31.0, "exact": 1.0}, 5),
+     ("bleu", None, 1)],
+)  # fmt: skip
+def test_a_wide_beam_is_kept_only_where_it_says_better_things(
+    prepared, monkeypatch, metric, wide, beam
+):
+    judge, greedy = judge_of(prepared), {"bleu": 30.0, "exact": 2.0}
+    monkeypatch.setattr(judge, "scores", lambda _, beam=1: greedy if beam == 1 else wide)
+    assert judge.best_scores({}, metric) == (greedy if beam == 1 else wide, beam)
 
 
 def test_nothing_is_judged_without_a_text_or_when_somebody_wants_to_leave(prepared):
@@ -85,13 +111,16 @@ class Log:
     """What a validation says and writes."""
 
     def __init__(self):
-        self.written, self.said, self.paused = [], [], 0.0
+        self.written, self.samples, self.said, self.paused = [], [], [], 0.0
 
     def write(self, step, numbers):
         self.written.append((step, numbers))
 
-    def say(self, line):
-        self.said.append(line)
+    def write_samples(self, step, rows):
+        self.samples += [(step, row["src"], row["tgt"]) for row in rows]
+
+    def say(self, line, chinese=""):
+        self.said.append((line, chinese))
 
     def pause(self, seconds):
         self.paused += seconds
@@ -107,46 +136,41 @@ def running(prepared, step):
     )
 
 
-def test_a_validation_is_written_shown_and_remembered(prepared, tmp_path):
+def test_a_validation_is_written_shown_and_remembered(prepared):
     log, trainer = Log(), running(prepared, 4)
-    validate = validation(
-        judge_of(prepared), log, metric="loss", patience=1, samples=tmp_path / "samples.jsonl"
-    )
+    validate = validation(judge_of(prepared), log, metric="loss", patience=1)
     validate(trainer)
     (step, numbers), *none = log.written
     assert not none
     assert step == 4
     assert set(numbers) == {"dev_loss", "dev_accuracy", "dev_bleu", "dev_chrf", "dev_exact"}
     assert trainer.state.best == pytest.approx(numbers["dev_loss"])
-    assert log.said[0].startswith("dev: loss ")
+    assert log.said[0][0].startswith("dev: loss ")
+    assert [line.split(" → ")[0].strip() for line, _ in log.said[1:]] == [
+        pair.src for pair in prepared.dev[:2]
+    ]
     assert log.paused > 0.0
-    samples = [json.loads(line) for line in (tmp_path / "samples.jsonl").read_text().splitlines()]
-    assert [row["src"] for row in samples] == [pair.src for pair in prepared.dev]
+    assert log.samples == [(4, pair.src, pair.tgt) for pair in prepared.dev]
     trainer.state.step = 8
     validate(trainer)
     assert trainer.wants_to_stop
-    assert log.said[-1] == "no better loss since update 4: the run stops here"
+    assert log.said[-1] == (
+        "no better loss since update 4: the run stops here",
+        "自第4次更新以来loss没有更好：训练到此为止",
+    )
 
 
-def test_a_run_that_is_about_to_stop_does_not_validate(prepared, tmp_path):
+def test_a_run_that_is_about_to_stop_does_not_validate(prepared):
     log, trainer = Log(), running(prepared, 4)
     trainer.wants_to_stop = True
-    validation(judge_of(prepared), log, metric="loss", patience=1, samples=tmp_path / "s")(trainer)
+    validation(judge_of(prepared), log, metric="loss", patience=1)(trainer)
     assert not log.written
     assert trainer.state.score is None
-
-
-def test_samples_that_cannot_be_written_cost_nothing(prepared, tmp_path):
-    (tmp_path / "samples.jsonl").symlink_to("/dev/full")
-    trainer = running(prepared, 4)
-    validation(
-        judge_of(prepared), Log(), metric="loss", patience=0, samples=tmp_path / "samples.jsonl"
-    )(trainer)
-    assert trainer.state.score_step == 4
 
 
 def test_the_line_of_a_validation_has_every_score():
     scores = {"loss": 0.5, "accuracy": 0.25, "bleu": 12.345, "chrf": 33.33, "exact": 7.0}
     assert dev_line(scores) == (
-        "dev: loss 0.5000  accuracy 25.0%  BLEU 12.35  chrF 33.3  exact 7.0 %"
+        "dev: loss 0.5000  accuracy 25.0%  BLEU 12.35  chrF 33.3  exact 7.0 %",
+        "开发集：损失 0.5000  准确率 25.0%  BLEU 12.35  chrF 33.3  全对 7.0 %",
     )

@@ -3,15 +3,16 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from regard.bundle import open_bundle
 from regard.cli.keep import final_weights, saving, snapshots, write_model
 from regard.config import Config, DataConfig, ModelConfig, TrainConfig
 from regard.data.prepare import prepare
-from regard.decode.translator import open_translator
 from regard.errors import ResourceError
 from regard.model import build_model
 from regard.model.weights import weights_of
+from regard.storage import sha256
 from regard.train import checkpoint
 from regard.train.checkpoint import Checkpoint, checkpoints, write_checkpoint
 from regard.train.state import TrainState
@@ -42,8 +43,8 @@ class Running:
 class Said(list):
     """A log of which only the words are kept."""
 
-    def say(self, line):
-        self.append(line)
+    def warn(self, line, chinese):
+        self.append((line, chinese))
 
 
 def steps(directory):
@@ -75,27 +76,61 @@ def test_what_nobody_will_ask_for_is_dropped(tmp_path, settings, kept):
     assert steps(tmp_path) == kept
 
 
+def test_a_save_hashes_what_it_writes_and_nothing_else(tmp_path, monkeypatch):
+    hashed = []
+    monkeypatch.setattr(checkpoint, "sha256", lambda path: (hashed.append(path), sha256(path))[1])
+    settings = TrainConfig(steps=9, save_every=1, average=4, average_of="best")
+    scores = [9.0, 1.0, 3.0, 10.0, 4.0, 2.0]
+    save_all(tmp_path, scores, settings)
+    assert len(hashed) == 3 * len(scores)  # weights, moments and state, once each
+    assert steps(tmp_path) == [6, 5, 3, 2]
+    hashed.clear()
+    save = saving(tmp_path, settings, Said())  # a run that was resumed knows none of them yet
+    for step in (7, 8):
+        save(Running(step).judged(20.0))
+    assert len(hashed) == 3 * 2 + 3 * 4
+    assert steps(tmp_path) == [8, 7, 6, 5, 3, 2]
+
+
+@pytest.mark.parametrize("settings", [{}, {"ema": 0.9}, {"patience": 1}, {"average": 2}])
+def test_the_last_weights_are_chosen_without_hashing_what_is_not_used(
+    tmp_path, monkeypatch, settings
+):
+    save_all(tmp_path, [4.0, 3.0, 2.0, 5.0], TrainConfig(steps=4, save_every=1, average=4))
+    hashed = set()
+    monkeypatch.setattr(
+        checkpoint, "sha256", lambda path: (hashed.add(path.parent.name), sha256(path))[1]
+    )
+    final_weights(tmp_path, TrainConfig(steps=4, save_every=1, **settings), Running(4))
+    assert len(hashed) == settings.get("average", settings.get("patience", 0))
+
+
 @pytest.mark.parametrize(
-    ("settings", "expected", "words"),
+    ("settings", "expected", "words", "chinese"),
     [
-        ({}, 6.0, "update 6"),
-        ({"ema": 0.9}, 6.0, "running average at update 6"),
-        ({"patience": 2}, 2.0, "best by loss: step-00000002"),
-        ({"patience": 2, "ema": 0.9}, 6.0, "running average at update 6"),
-        ({"average": 3}, 5.0, "average of updates 4, 5, 6"),
-        ({"average": 9}, 3.5, "average of updates 1, 2, 3, 4, 5, 6"),
-        ({"average": 2, "average_of": "best"}, 3.5, "average of updates 2, 5"),
-        ({"average": 2, "save_every": 2, "validate_every": 2}, 5.0, "average of updates 4, 6"),
+        ({}, 6.0, "update 6", "第6次更新"),
+        ({"ema": 0.9}, 6.0, "running average at update 6", "第6次更新时的滑动平均"),
+        ({"patience": 2}, 2.0, "best by loss: step-00000002", "loss最好：step-00000002"),
+        ({"patience": 2, "ema": 0.9}, 6.0, "running average at update 6", "第6次更新时的滑动平均"),
+        ({"average": 3}, 5.0, "average of updates 4, 5, 6", "第4, 5, 6次更新的平均"),
+        ({"average": 9}, 3.5, "average of updates 1, 2, 3, 4, 5, 6",
+         "第1, 2, 3, 4, 5, 6次更新的平均"),
+        ({"average": 2, "average_of": "best"}, 3.5, "average of updates 2, 5",
+         "第2, 5次更新的平均"),
+        ({"average": 2, "save_every": 2, "validate_every": 2}, 5.0, "average of updates 4, 6",
+         "第4, 6次更新的平均"),
     ],
-)
-def test_the_weights_that_the_settings_ask_for_are_given(tmp_path, settings, expected, words):
+)  # fmt: skip
+def test_the_weights_that_the_settings_ask_for_are_given(
+    tmp_path, settings, expected, words, chinese
+):
     scores = [9.0, 1.0, 4.0, 5.0, 2.0, 3.0]
     made = TrainConfig(**{"steps": 6, "save_every": 1, "validate_every": 1, **settings})
     for step, score in enumerate(scores, start=1):
         write_checkpoint(tmp_path, Running(step).judged(score).checkpoint())
-    weights, chosen = final_weights(tmp_path, made, Running(6))
+    weights, *chosen = final_weights(tmp_path, made, Running(6))
     assert weights["w"].tolist() == [expected] * 2
-    assert chosen == words
+    assert chosen == [words, chinese]
 
 
 def test_an_average_of_the_best_without_any_judged_is_of_the_last(tmp_path):
@@ -120,7 +155,9 @@ def test_a_save_that_fails_is_a_warning_but_at_the_end_an_error(tmp_path, monkey
     save = saving(tmp_path, TrainConfig(steps=3), said)
     monkeypatch.setattr(checkpoint, "save_tensors", full)
     save(Running(2))
-    assert re.fullmatch(r"warning: update 2 could not be saved: \S+ could not be .*full", said[0])
+    english, chinese = said[0]
+    assert re.fullmatch(r"update 2 could not be saved: \S+ could not be written: full", english)
+    assert re.fullmatch(r"第2次更新未能保存：\S+无法写入：full", chinese)
     with pytest.raises(ResourceError, match=r"^\S+model\.safetensors could not be written: full$"):
         save(Running(3))
     leaving = Running(1)
@@ -157,10 +194,10 @@ def test_snapshots_are_models_to_open(tmp_path, prepared, trained):
     for _, keep in hooks:
         keep(trained)
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]
-    kept = open_translator(tmp_path / "step-00000003")
-    own = weights_of(kept.network)
+    kept = open_bundle(tmp_path / "step-00000003")
+    own = load_file(kept.weights)
     assert all(torch.equal(own[name], weight) for name, weight in trained.weights().items())
-    assert open_bundle(tmp_path / "step-00000003").facts["weights"] == "update 3"
+    assert kept.facts["weights"] == "update 3"
 
 
 def test_a_snapshot_that_cannot_be_kept_is_a_warning(tmp_path, prepared, trained, monkeypatch):
@@ -169,7 +206,9 @@ def test_a_snapshot_that_cannot_be_kept_is_a_warning(tmp_path, prepared, trained
     monkeypatch.setattr("regard.cli.keep.save_tensors", full)
     for _, keep in snapshots(tmp_path, config, prepared, said):
         keep(trained)
-    assert said[0].startswith("warning: the snapshot of update 3 could not be kept: ")
+    english, chinese = said[0]
+    assert re.fullmatch(r"the snapshot of update 3 could not be kept: \S+ could .*full", english)
+    assert re.fullmatch(r"第3次更新的快照未能保留：\S+无法写入：full", chinese)
     assert list(tmp_path.iterdir()) == []
 
 

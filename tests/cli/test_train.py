@@ -60,8 +60,53 @@ def test_a_resumed_run_goes_on_as_if_it_had_never_stopped(tmp_path):
     train(tmp_path / "parts", dropout, "train.schedule=constant", steps=4)
     train(tmp_path / "parts", dropout, "train.schedule=constant", steps=8, resume=True)
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+    samples = [
+        (tmp_path / f"{name}.run" / "samples.jsonl").read_text() for name in ("whole", "parts")
+    ]
+    assert samples[0] == samples[1]
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
     assert weights[0] == weights[1]
+
+
+def test_rows_of_a_validation_that_is_done_again_are_not_doubled(tmp_path):
+    """Its checkpoint is damaged, so the run goes back to the one before it."""
+    output, folder = tmp_path / "model", tmp_path / "model.run"
+    assert train(output, "train.schedule=constant", steps=8) == 0
+    before = {name: (folder / name).read_text() for name in ("metrics.jsonl", "samples.jsonl")}
+    (folder / "checkpoints" / "step-00000008" / "state.json").write_text("")
+    assert train(output, "train.schedule=constant", steps=8, resume=True) == 0
+    assert (folder / "samples.jsonl").read_text() == before["samples.jsonl"]
+    steps = [
+        [json.loads(line)["step"] for line in text.splitlines()]
+        for text in (before["metrics.jsonl"], (folder / "metrics.jsonl").read_text())
+    ]
+    assert steps[0] == steps[1]
+
+
+def test_a_run_speaks_chinese(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("REGARD_LANG", "zh")
+    output = tmp_path / "model"
+    assert train(output, "train.patience=1", "train.metric=exact", "train.lr=1e-9", steps=12) == 0
+    newest = tmp_path / "model.run" / "checkpoints" / "step-00000008"
+    (newest / "state.json").write_text("")
+    assert train(output, "train.average=2", steps=10, resume=True) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if line and " → " not in line]
+    commands = [line for line in said if "regard " in line]
+    assert [line.split(" --")[0].split(f" {tmp_path}")[0] for line in commands] == [
+        "接下来：regard translate", "        regard plot",
+    ] * 2  # fmt: skip
+    others = [line for line in said if line not in commands]
+    assert all(re.search("[\u4e00-\u9fff]", line) for line in others), others
+    for words in (
+        r"200个句对（没有丢弃），2,000个用于评判，词表\d+和\d+",
+        r"[\d,]+个参数，float32, cpu",
+        r"自第4次更新以来exact没有更好：训练到此为止",
+        rf"警告：{re.escape(str(newest))}已损坏，因此跳过",
+        r"exact最好：step-0000000[48]；束宽1；开发集：损失 .*",
+        r"第8, 10次更新的平均；束宽1；开发集：损失 .*",
+        rf"用时0\.\d分钟：{re.escape(str(output))}",
+    ):
+        assert any(re.fullmatch(words, line) for line in others), (words, others)
 
 
 def test_the_settings_are_shown_as_toml_that_reads_back(capsys):
@@ -171,12 +216,15 @@ def test_settings_follow_from_the_text_and_the_dial(text, capsys):
     assert (changed.model.d_model, changed.model.d_ff) == (64, 512)
 
 
-def test_a_model_goes_on_learning_with_its_own_words(tmp_path, text):
+def test_a_model_goes_on_learning_with_its_own_words(tmp_path, text, monkeypatch):
     """No update at a rate of almost nothing: the tuned model is the old one."""
     small = ("model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.vocab_size=330")
     assert run("train", *text, "-o", tmp_path / "old", *quick(*small)) == 0
     tuning = quick("train.lr=1e-12", "train.average=0", "train.patience=0", "model.dropout=0.5")
+    verified = []
+    monkeypatch.setattr("regard.bundle._check_files", lambda path, files: verified.append(path))
     assert run("train", "--from", tmp_path / "old", *text, "-o", tmp_path / "new", *tuning) == 0
+    assert verified == [tmp_path / "old"]  # once, though its settings are asked for first
     old, new = open_bundle(tmp_path / "old"), open_bundle(tmp_path / "new")
     assert new.model.dropout == 0.5
     assert new.src_tokenizer.vocab == old.src_tokenizer.vocab

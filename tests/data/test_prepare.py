@@ -6,6 +6,7 @@ from regard.config import DataConfig
 from regard.data.corpus import Pair
 from regard.data.prepare import prepare, read_split, split_long, training_pairs
 from regard.errors import ConfigError, DataError
+from regard.text.normalize import Normalizer
 from regard.text.tokenizer import train_tokenizer
 
 ZH = [f"第{i}句话，数字{i * 7}。" for i in range(120)]
@@ -46,6 +47,16 @@ def test_both_directions_double_the_pairs_and_name_their_languages(corpus):
         ("另外一句。", "Another one.", "en"),
         ("Another one.", "另外一句。", "zh"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("form", "normalizer"),
+    [("nfkc", Normalizer(form="nfkc")), ("half", Normalizer(form="nfc", width="half"))],
+)
+def test_the_form_of_text_is_that_of_the_tokenizers(corpus, tmp_path, form, normalizer):
+    made = prepare(config(corpus, "a", form=form), tmp_path / "data")
+    assert (made.src_tokenizer.normalizer, made.tgt_tokenizer.normalizer) == (normalizer,) * 2
+    assert made.src_tokenizer.encode("Ａ１") == made.src_tokenizer.encode("A1")
 
 
 def test_several_corpora_are_mixed_by_weight_and_filtered_as_one(corpus):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import sacrebleu
 from sacrebleu.significance import PairedTest
+from sacremoses import MosesTokenizer
 
 from regard.errors import ConfigError, DataError
 from regard.evaluate import compare, scores
@@ -12,6 +13,7 @@ from regard.evaluate.bootstrap import SEED, p_value
 
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "under", "mat", "house", "old", "red", "tree")
 NAMES = ("bleu", "chrf", "ter", "exact")
+MORE = ("bleu_lc", "bleu_moses")
 
 
 def sentences(n, seed=1):
@@ -96,12 +98,12 @@ def test_p_hardly_depends_on_the_seed_with_many_draws():
 
 def test_systems_that_say_the_same_have_p_1():
     estimates = compare({"one": SYSTEMS["base"], "two": SYSTEMS["base"]}, REFERENCES, "en")
-    assert [e.p for e in estimates] == [None] * 4 + [1.0] * 4
+    assert [e.p for e in estimates] == [None] * 6 + [1.0] * 6
 
 
 def test_a_clearly_worse_system_is_told_apart():
     estimates = by_name(compare(SYSTEMS, REFERENCES, "en"))
-    assert all(estimates["worse", name].p < 0.05 for name in NAMES)
+    assert all(estimates["worse", name].p < 0.05 for name in (*NAMES, *MORE))
 
 
 def test_systems_that_are_as_good_but_on_other_lines_are_not_told_apart():
@@ -120,17 +122,52 @@ def test_a_seed_gives_the_same_figures_and_another_seed_others():
 def test_scores_are_those_of_the_whole_corpus_in_the_order_of_the_systems():
     estimates = compare(SYSTEMS, REFERENCES, "en", samples=10)
     assert [(e.system, e.score.name) for e in estimates] == [
-        (system, name) for system in SYSTEMS for name in NAMES
+        (system, name) for system in SYSTEMS for name in (*NAMES, *MORE)
     ]
     plain = [s.value for lines in SYSTEMS.values() for s in scores(lines, REFERENCES, "en")]
-    assert [e.score.value for e in estimates] == pytest.approx(plain)
+    found = [e.score.value for e in estimates if e.score.name in NAMES]
+    assert found == pytest.approx(plain)
+
+
+def test_lower_cased_figures_are_those_of_sacrebleu_on_the_same_draws(monkeypatch):
+    """Moses' words are lower-cased and parted here beforehand, so that any tool takes them."""
+    monkeypatch.delenv("SACREBLEU_SEED", raising=False)
+    loud = {name: [line.title() for line in lines] for name, lines in SYSTEMS.items()}
+    moses = MosesTokenizer(lang="en")
+
+    def parted(lines):
+        return [
+            moses.tokenize(
+                line.lower(), aggressive_dash_splits=False, escape=False, return_str=True
+            )
+            for line in lines
+        ]
+
+    ours = by_name(compare(loud, REFERENCES, "en"))
+    given = {
+        "bleu_lc": (loud, REFERENCES, sacrebleu.BLEU(lowercase=True)),
+        "bleu_moses": (
+            {name: parted(lines) for name, lines in loud.items()},
+            parted(REFERENCES),
+            sacrebleu.BLEU(tokenize="none", force=True),
+        ),
+    }
+    for name, (systems, references, metric) in given.items():
+        _, theirs = PairedTest(
+            list(systems.items()), {"bleu": metric}, [references], test_type="bs", n_samples=1000
+        )()
+        for system, expected in zip(systems, theirs["BLEU"], strict=True):
+            found = ours[system, name]
+            assert (found.score.value, found.p) == (expected.score, expected.p_value)
+            assert found.interval == pytest.approx(expected.ci, rel=1e-4)
+        assert ours["base", name].score.value > ours["base", "bleu"].score.value
 
 
 def test_the_interval_holds_95_of_100_draws_of_exact_match():
     # 30 of 100 lines right: each draw is binomial, with a spread of sqrt(100 x 0.3 x 0.7)
     references = [str(i) for i in range(100)]
     hypotheses = references[:30] + ["wrong"] * 70
-    estimate = compare({"it": hypotheses}, references, "en", samples=4000)[-1]
+    estimate = by_name(compare({"it": hypotheses}, references, "en", samples=4000))["it", "exact"]
     assert estimate.score.value == 30
     assert estimate.mean == pytest.approx(30, abs=0.3)
     assert estimate.interval == pytest.approx(1.96 * (100 * 0.3 * 0.7) ** 0.5, rel=0.06)

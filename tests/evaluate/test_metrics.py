@@ -5,11 +5,12 @@ from collections import Counter
 
 import pytest
 import sacrebleu
+import sacremoses
 
 import regard
 from regard.errors import DataError
 from regard.evaluate import Score, bleu, chrf, exact_match, metrics, scores, ter
-from regard.evaluate.metrics import bleu_tokenizer
+from regard.evaluate.metrics import bleu_tokenizer, lowercase_metric, moses_metric
 
 HYPOTHESES = ["the cat sat on the mat today", "a dog barks"]
 REFERENCES = ["the cat sat on a mat today", "a dog barked at me"]
@@ -107,6 +108,54 @@ def test_case_counts_in_bleu_unless_it_is_asked_not_to():
     folded = bleu(shouted, REFERENCES, "en", lowercase=True)
     assert folded.value == pytest.approx(100)
     assert "|case:lc|" in folded.signature
+
+
+GERMAN = [
+    ("Ein Mann in einem blauen Hemd, z.B. dieser, putzt ein Fenster.",
+     "Ein Mann im blauen Hemd, z.B. dieser hier, putzt gerade ein Fenster."),
+    ('Zwei "alte" Hunde & eine Katze-Maus ruhen.', 'zwei "Alte" Hunde & eine Katze-Maus schlafen.'),
+    ("", "Nr. 7 gewinnt... oder?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tag", ["de", "de-AT", "de_DE"])
+def test_bleu_in_moses_words_is_that_of_sacremoses_and_sacrebleu_called_directly(tag):
+    moses = sacremoses.MosesTokenizer(lang="de")
+    hypotheses, references = (
+        [
+            moses.tokenize(
+                line.lower(), aggressive_dash_splits=False, escape=False, return_str=True
+            )
+            for line in side
+        ]
+        for side in zip(*GERMAN, strict=True)
+    )
+    assert hypotheses[0].startswith("ein mann in einem blauen hemd , z.b. dieser , putzt")
+    expected = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none", force=True).score
+    hypotheses, references = zip(*GERMAN, strict=True)
+    metric = moses_metric(tag)
+    assert metric.corpus_score(hypotheses, [references]).score == expected
+    own = f"sacremoses-{sacremoses.__version__}-de"
+    assert str(metric.get_signature()) == (
+        f"nrefs:1|case:lc|eff:no|tok:{own}|smooth:exp|version:{sacrebleu.__version__}"
+    )
+
+
+@pytest.mark.parametrize("tag", ["zh", "zho_Hans", "ja", "ko-KR", "th", "xx", "deu", ""])
+def test_where_moses_has_no_rules_there_is_no_such_figure(tag):
+    assert moses_metric(tag) is None
+
+
+def test_without_sacremoses_there_is_no_such_figure(monkeypatch):
+    monkeypatch.setattr(metrics, "find_spec", lambda name: None)
+    assert moses_metric("de") is None
+
+
+def test_lower_cased_bleu_is_for_languages_of_13a_alone():
+    hypotheses, references = zip(*GERMAN, strict=True)
+    found = lowercase_metric("de").corpus_score(hypotheses, [references]).score
+    assert found == sacrebleu.corpus_bleu(hypotheses, [references], lowercase=True).score
+    assert lowercase_metric("zh") is None
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before_it(
         path.write_bytes(damaged)
         found = newest_checkpoint(directory, warned.append)
         if warned:
-            assert warned == [f"{newest} is damaged, so it is passed over"]
+            assert warned == [newest]
             assert found.state.step == 4
             n += 1
         else:  # a space of the manifest, say: nothing that is read has changed

@@ -47,7 +47,7 @@ def test_one_matrix_cannot_serve_two_vocabularies():
 
 def test_each_side_has_its_own_depth_heads_and_feed_forward():
     model = build_model(
-        ModelConfig(**SMALL, decoder_layers=3, decoder_heads=2, decoder_d_ff=8), 20, 20
+        ModelConfig(d_model=16, n_layers=(2, 3), n_heads=(4, 2), d_ff=(32, 8)), 20, 20
     )
     assert (len(model.encoder.layers), len(model.decoder.layers)) == (2, 3)
     encoder, decoder = model.encoder.layers[0], model.decoder.layers[0]
@@ -88,7 +88,7 @@ def test_settings_reach_every_layer():
 def test_the_kind_chooses_the_network():
     assert isinstance(build_model(ModelConfig(**SMALL), 20, 20), Transformer)
     recurrent = build_model(
-        ModelConfig(**SMALL, kind="recurrent", decoder_layers=3, dropout=0.2), 20, 20
+        ModelConfig(d_model=16, n_layers=(2, 3), kind="recurrent", dropout=0.2), 20, 20
     )
     assert isinstance(recurrent, Recurrent)
     assert (recurrent.encoder.num_layers, recurrent.decoder.num_layers) == (2, 3)

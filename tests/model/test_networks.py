@@ -22,8 +22,8 @@ NETWORKS = {
     "dot": {"score": "dot"},
     "additive": {"score": "additive"},
     "gaussian": {"score": "gaussian", "positions": "rotary"},
-    "uneven": {"decoder_layers": 1, "decoder_heads": 2, "decoder_d_ff": 8},
-    "recurrent": {"kind": "recurrent", "decoder_layers": 1},
+    "uneven": {"n_layers": (2, 1), "n_heads": (4, 2), "d_ff": (32, 8)},
+    "recurrent": {"kind": "recurrent", "n_layers": (2, 1)},
 }
 TRANSFORMERS = [name for name in NETWORKS if name != "recurrent"]
 
@@ -164,7 +164,7 @@ def test_reordered_rows_go_on_as_the_rows_they_were(name, max_len, rows):
         state = model.start(model.encode(src_ids, src), max_len=max_len)
         for t in range(2):
             _, state = model.step(tgt_ids[:, t], state)
-        state = state.reorder(order)
+        state = state.reorder(order, order)
         after = []
         for t in (2, 3):
             logits, state = model.step(tgt_ids[:, t], state)
@@ -175,14 +175,34 @@ def test_reordered_rows_go_on_as_the_rows_they_were(name, max_len, rows):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_growing_state_may_lose_and_repeat_rows(name):
+def test_a_growing_state_may_lose_sentences_and_repeat_rows(name):
     model = network(name)
-    src_ids, tgt_ids = torch.randint(0, WORDS, (3, 5)), torch.randint(0, WORDS, (3, 1))
+    src_ids, src = padded(sentences([4, 2, 5]), 5)
+    tgt_ids = torch.randint(0, WORDS, (3, 1))
+    kept, rows = torch.tensor([2, 0]), torch.tensor([2, 2, 2, 0, 0, 0])
     with torch.no_grad():
-        state = model.start(model.encode(src_ids)).reorder(torch.tensor([2, 2, 2, 0]))
-        logits, _ = model.step(tgt_ids[[2, 2, 2, 0], 0], state)
-    expected = model(src_ids, tgt_ids)[:, 0]
-    torch.testing.assert_close(logits, expected[[2, 2, 2, 0]], rtol=1e-4, atol=1e-5)
+        state = model.start(model.encode(src_ids, src)).reorder(rows, kept)
+        logits, _ = model.step(tgt_ids[rows, 0], state)
+    expected = model(src_ids, tgt_ids, src)[:, 0]
+    torch.testing.assert_close(logits, expected[rows], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_hypotheses_of_one_sentence_share_its_memory_and_keep_their_own_words(name):
+    model = network(name)
+    src_ids, src = padded(sentences([4, 2]), 4)
+    tgt_ids = torch.randint(0, WORDS, (6, 4))
+    rows = torch.tensor([0, 0, 0, 1, 1, 1])
+    with torch.no_grad():
+        state = model.start(model.encode(src_ids, src)).reorder(rows)
+        memory = state.memory if name in TRANSFORMERS else [(state.key, state.value)]
+        assert all(len(tensor) == 2 for pair in memory for tensor in pair)
+        said = []
+        for t in range(4):
+            logits, state = model.step(tgt_ids[:, t], state)
+            said.append(logits)
+    expected = model(src_ids[rows], tgt_ids, Padded(src.lens[rows]))
+    torch.testing.assert_close(torch.stack(said, dim=1), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", NETWORKS)

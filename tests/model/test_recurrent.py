@@ -71,7 +71,7 @@ def test_an_empty_sentence_is_read_without_harm():
 
 
 def test_dropout_acts_on_what_is_read_and_on_what_is_written():
-    config = ModelConfig(kind="recurrent", d_model=64, n_layers=1, decoder_layers=2, dropout=0.5)
+    config = ModelConfig(kind="recurrent", d_model=64, n_layers=(1, 2), dropout=0.5)
     model = build_model(config, 12, 12)
     assert model.decoder.dropout == 0.5
     assert model.encoder.dropout == 0.0

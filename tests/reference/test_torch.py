@@ -208,9 +208,7 @@ def copy_stacks(encoder, decoder, theirs):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_model_from_settings_equals_torchs_with_embeddings_and_output(norm):
     """From ids to logits: shared scaled embedding, the paper's positions, and the same stacks."""
-    config = ModelConfig(
-        d_model=D, n_heads=HEADS, d_ff=FF, n_layers=2, decoder_layers=3, norm=norm, dropout=0.0
-    )
+    config = ModelConfig(d_model=D, n_heads=HEADS, d_ff=FF, n_layers=(2, 3), norm=norm, dropout=0.0)
     ours = build_model(config, 20, 20).double()
     theirs = torch_transformer(norm)
     copy_stacks(ours.encoder, ours.decoder, theirs)

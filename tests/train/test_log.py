@@ -87,19 +87,60 @@ def test_a_quiet_log_neither_says_nor_writes_nor_drops(tmp_path, capsys):
     log = Log(path, 10, is_quiet=True)
     log.start(2, 0)
     log.progress(at(3))
+    log.write_samples(3, [{"src": "a"}])
     log.say("a word")
+    log.warn("a warning", "警告")
     log.stop()
     assert capsys.readouterr().err == ""
     assert path.read_text() == '{"step": 9}\n'
+    assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
+
+
+def test_samples_of_updates_that_will_be_done_again_are_dropped_with_the_metrics(tmp_path):
+    first = Log(tmp_path / "metrics.jsonl", 10)
+    for step in (2, 4, 6):
+        first.write(step, {"dev_loss": 1.0})
+        first.write_samples(step, [{"src": "猫", "said": "a dog"}, {"src": "狗", "said": "a cat"}])
+    again = Log(tmp_path / "metrics.jsonl", 10)
+    again.start(4, 0)
+    again.write(6, {"dev_loss": 0.5})
+    again.write_samples(6, [{"src": "猫", "said": "a cat"}])
+    assert [row["step"] for row in lines(tmp_path / "metrics.jsonl")] == [2, 4, 6]
+    rows = lines(tmp_path / "samples.jsonl")
+    assert [row["step"] for row in rows] == [2, 2, 4, 4, 6]
+    assert rows[-1] == {"step": 6, "src": "猫", "said": "a cat"}
+    assert "猫" in (tmp_path / "samples.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_a_number_that_json_does_not_know_is_null(tmp_path, capsys, number):
+    log = Log(tmp_path / "metrics.jsonl", 10)
+    log.progress(at(1, loss=number))
+    (line,) = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(line, parse_constant=pytest.fail)["loss"] is None
+    assert f"loss {number:.4f}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("language", "lines"), [("en", "a word\nwarning: look out\n"), ("zh", "一句话\n警告：当心\n")]
+)
+def test_a_line_and_a_warning_are_in_the_language_of_the_person(tmp_path, capsys, language, lines):
+    log = Log(tmp_path / "metrics.jsonl", 10, language=language)
+    log.say("a word", "一句话")
+    log.warn("look out", "当心")
+    log.say("     猫 → a cat")
+    assert capsys.readouterr().err == f"{lines}     猫 → a cat\n"
 
 
 def test_a_full_disk_costs_one_warning(tmp_path, capsys):
     path = tmp_path / "metrics.jsonl"
     path.symlink_to("/dev/full")
+    (tmp_path / "samples.jsonl").symlink_to("/dev/full")
     log = Log(path, 10)
     log.start(0, 0)
     for step in range(1, 4):
         log.write(step, {"loss": 1.0})
+        log.write_samples(step, [{"src": "a"}])
     assert capsys.readouterr().err == (
         f"warning: {path} cannot be written: No space left on device\n"
     )

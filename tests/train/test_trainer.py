@@ -13,9 +13,12 @@ from regard.data.feed import Place
 from regard.errors import ModelError, ResourceError
 from regard.model import build_model
 from regard.model.weights import load_weights
+from regard.storage import sha256
 from regard.text.vocab import Vocabulary
+from regard.train import checkpoint
 from regard.train.average import RunningAverage, average
 from regard.train.checkpoint import (
+    Checkpoint,
     best_checkpoints,
     checkpoints,
     is_whole,
@@ -174,7 +177,7 @@ def test_the_newest_whole_checkpoint_is_taken(tmp_path):
             if name == "MANIFEST.json" and is_whole(newest):
                 continue  # without its last line break it is as good
             assert newest_checkpoint(tmp_path, warned.append).state.step == 3
-            assert warned.pop() == f"{newest} is damaged, so it is passed over"
+            assert warned.pop() == newest
         path.write_bytes(whole)
     assert newest_checkpoint(tmp_path, warned.append).state.step == 4
     assert not warned
@@ -191,6 +194,24 @@ def test_the_best_checkpoints_are_those_of_the_best_scores(tmp_path):
     assert [int(place.name[5:]) for place in low] == [5, 2, 4]
     high = best_checkpoints(tmp_path, 1, lower_is_better=False)
     assert [int(place.name[5:]) for place in high] == [1]
+
+
+def test_only_checkpoints_that_come_into_question_are_hashed(tmp_path, monkeypatch):
+    for step, score in enumerate([3.0, 1.0, None, 2.0, 1.5], start=1):
+        state = TrainState(step=step, score=score, score_step=step)
+        write_checkpoint(tmp_path, Checkpoint(state, {"w": torch.ones(2)}, {}))
+    hashed = []
+    monkeypatch.setattr(
+        checkpoint, "sha256", lambda path: (hashed.append(path.parent.name[-1]), sha256(path))[1]
+    )
+    assert [p.name[-1] for p in best_checkpoints(tmp_path, 1, lower_is_better=True)] == ["2"]
+    assert set(hashed) == {"2"}
+    hashed.clear()
+    (tmp_path / "step-00000002" / "model.safetensors").write_bytes(b"")  # best, but damaged
+    (tmp_path / "step-00000001" / "state.json").write_text("{")  # nobody knows its score
+    best = best_checkpoints(tmp_path, 2, lower_is_better=True)
+    assert [place.name[-1] for place in best] == ["5", "4"]
+    assert set(hashed) == {"2", "5", "4"}
 
 
 class Broken(nn.Module):
@@ -268,12 +289,12 @@ def big_batches():
 def test_a_batch_that_does_not_fit_is_split_and_the_update_is_the_same():
     whole, split, warned = make(), make(), []
     trainer(whole, big_batches()).fit(3)
-    run = trainer(split, big_batches(), warn=warned.append)
+    run = trainer(split, big_batches(), tell_split=warned.append)
     broken = Broken(run, out_of_memory_above(20))
     run.fit(3)
     torch.testing.assert_close(weights(split), weights(whole), rtol=0, atol=1e-6)
     assert run.state.split_above <= 20
-    assert all(line.endswith("does not fit in memory; such are split") for line in warned)
+    assert min(warned) > 20  # told of those alone that did not fit
     calls, seen = broken.calls, len(warned)
     run.fit(4)  # by now it knows what fits
     assert len(warned) == seen

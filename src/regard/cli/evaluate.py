@@ -3,6 +3,7 @@
 import json
 import resource
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,13 @@ FilePath = click.Path(path_type=Path)
     help="Another model or other translations, on the same lines; may be repeated.",
 )
 @click.option("--to", "to_lang", default="", help="The target language, if no name says it.")
-@click.option("--beam", type=click.IntRange(1, 64), default=1, help="Hypotheses side by side.")
+@click.option(
+    "--beam",
+    type=click.IntRange(1, 64),
+    help="Hypotheses side by side; without it, what suits the model.",
+)
 @click.option("--device", default="cpu", help="cpu or cuda.")
+@click.option("--moses", is_flag=True, help="Say why, if BLEU of Moses' words is left out.")
 @click.option("--json", "as_json_", is_flag=True, help="All of it as JSON.")
 @click.option("--markdown", is_flag=True, help="A table for a page.")
 def command(
@@ -41,8 +47,9 @@ def command(
     ref: Path,
     compare: tuple[Path, ...],
     to_lang: str,
-    beam: int,
+    beam: int | None,
     device: str,
+    moses: bool,
     as_json_: bool,
     markdown: bool,
 ) -> None:
@@ -51,6 +58,7 @@ def command(
     With several systems the first is the baseline, and p says how likely a difference as large is
     by chance (paired bootstrap).
     """
+    from regard.data.formats import bare_path
     from regard.evaluate.report import as_json, as_markdown, as_table, report_on
 
     if (model is None) == (hyp is None):
@@ -59,18 +67,24 @@ def command(
     assert first is not None
     references = lines_of(ref)
     sources = lines_of(src) if src else None
-    tgt_lang = to_lang or _language_of(ref, model)
     systems: dict[str, list[str]] = {}
     runs: dict[str, Run] = {}
+    named = to_lang or bare_path(ref).suffix.lstrip(".")
+    spoken = ""
     for place in (first, *compare):
         name = _name(place, systems)
-        if place.is_dir():
-            systems[name], runs[name] = _translated(place, sources, beam, device)
+        if place == model or place.is_dir():
+            systems[name], runs[name], to = _translated(place, sources, named, beam, device)
+            spoken = spoken or to
         else:
             systems[name] = lines_of(place)
+    tgt_lang = to_lang or spoken or named
     report = report_on(systems, references, tgt_lang, sources=sources, runs=runs)
     if not report.systems[0].outputs.tokenizer_fits:
         click.echo(_MISFIT[language()].format(language=tgt_lang or "?"), err=True)
+    if moses and "bleu_moses" not in report.signatures:
+        reason = "language" if find_spec("sacremoses") else "package"
+        click.echo(_NO_MOSES[language()][reason].format(language=tgt_lang or "?"), err=True)
     if as_json_:
         click.echo(json.dumps(as_json(report), ensure_ascii=False, indent=1))
     else:
@@ -80,6 +94,18 @@ def command(
 _MISFIT = {
     "en": "warning: BLEU's words do not fit this text; is {language} its language? give --to",
     "zh": "警告：BLEU的分词与这些文本不符；目标语言是{language}吗？请用--to指明",
+}
+
+_NO_MOSES = {
+    "en": {
+        "package": "BLEU of lower-cased Moses words is left out: pip install 'regard[moses]'",
+        "language": "BLEU of lower-cased Moses words is left out: Moses has no rules for "
+        "{language}; --to names another language, such as de",
+    },
+    "zh": {
+        "package": "没有小写Moses分词的BLEU：请pip install 'regard[moses]'",
+        "language": "没有小写Moses分词的BLEU：Moses没有{language}的规则；可用--to另指语言，例如de",
+    },
 }
 
 
@@ -101,28 +127,22 @@ def lines_of(path: Path) -> list[str]:
 
 
 def _translated(
-    model: Path, sources: list[str] | None, beam: int, device: str
-) -> tuple[list[str], "Run"]:
-    from regard.decode.translator import open_translator
+    model: Path, sources: list[str] | None, tgt_lang: str, beam: int | None, device: str
+) -> tuple[list[str], "Run", str]:
+    """What a model says, what that took, and the language it spoke, if it knows."""
+    from regard.decode.translator import load
     from regard.evaluate.report import Run
 
     if sources is None:
         raise ConfigError("a model needs --src, the text to translate")
-    translator = open_translator(model, device)
+    translator = load(model, device=device)
+    to = tgt_lang if tgt_lang in {way[1] for way in translator.directions} else ""
+    translator.translate(sources[:1], beam=beam, tgt_lang=to)  # starting is no part of the speed
     start = time.monotonic()
-    said = translator.translate(sources, beam=beam)
+    found = translator.translate(sources, beam=beam, tgt_lang=to)
+    seconds = time.monotonic() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return said, Run(time.monotonic() - start, peak)
-
-
-def _language_of(ref: Path, model: Path | None) -> str:
-    """The target language, as the model or the reference's name says."""
-    from regard.bundle import open_bundle
-    from regard.data.formats import bare_path
-
-    if model is not None and (ways := open_bundle(model).facts.get("directions")):
-        return str(ways[0][1])
-    return bare_path(ref).suffix.lstrip(".")
+    return [one.text for one in found], Run(seconds, peak), found[0].tgt_lang if found else ""
 
 
 def _name(place: Path, taken: dict[str, list[str]]) -> str:

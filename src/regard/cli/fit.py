@@ -19,7 +19,8 @@ from regard.config import Config
 from regard.data.feed import Batches, Place
 from regard.data.prepare import Prepared, text_print
 from regard.data.workers import helped
-from regard.decode.translator import Network, read_weights
+from regard.decode.engines.torch import read_weights
+from regard.decode.ensemble import Network
 from regard.errors import ConfigError
 from regard.model.build import build_model
 from regard.model.weights import load_weights
@@ -105,7 +106,11 @@ class _Run:
             judge = self._judge(leaving) if self.parallel.is_first else None
             self._fit(trainer, judge, leaving)
         if leaving.is_wanted:
-            self.log.say(f"saved at update {trainer.state.step}; go on with --resume")
+            step = trainer.state.step
+            self.log.say(
+                f"saved at update {step}; go on with --resume",
+                f"已保存到第{step}次更新；用--resume继续",
+            )
             return INTERRUPTED if leaving.signal == signal.SIGINT else 0
         self._finish(trainer, judge)
         return 0
@@ -126,12 +131,20 @@ class _Run:
                 now["config"]["train"]["tokens"] = self._known_tokens(before)
                 check_same(before, now)
                 if changed := differences(before, now):
-                    self.log.say(f"warning: this will not repeat to the bit: {', '.join(changed)}")
+                    names = ", ".join(changed)
+                    self.log.warn(
+                        f"this will not repeat to the bit: {names}", f"结果不会逐位重现：{names}"
+                    )
             record(self.folder, now)
         self.parallel.wait()
         if resume == "no":
             return None
-        found = newest_checkpoint(directory, lambda line: self.log.say(f"warning: {line}"))
+        found = newest_checkpoint(
+            directory,
+            lambda place: self.log.warn(
+                f"{place} is damaged, so it is passed over", f"{place}已损坏，因此跳过"
+            ),
+        )
         if found is not None and resume == "weights":
             self.parallel.wait()
             found = Checkpoint(TrainState(), found.weights, {})
@@ -154,7 +167,7 @@ class _Run:
         """The dataset: made by the first rank, found by the others."""
         if self.parallel.is_first:
             prepared = prepared_data(self.config, self.folder / "data", self.source)
-            self.log.say(data_line(prepared))
+            self.log.say(*data_line(prepared))
         self.parallel.wait()
         if not self.parallel.is_first:
             prepared = prepared_data(self.config, self.folder / "data", self.source)
@@ -169,7 +182,8 @@ class _Run:
         if self.checkpoint is not None:
             load_weights(network, self.checkpoint.weights)
         n_parameters = sum(p.numel() for p in network.parameters())
-        self.log.say(f"{n_parameters:,} parameters, {self.precision}, {self.parallel.device}")
+        where = f"{self.precision}, {self.parallel.device}"
+        self.log.say(f"{n_parameters:,} parameters, {where}", f"{n_parameters:,}个参数，{where}")
         return network.to(self.parallel.device)
 
     def _empty_network(self) -> Network:
@@ -196,7 +210,8 @@ class _Run:
         self.config = replace(self.config, train=replace(self.config.train, tokens=found))
         if self.parallel.is_first:
             record(self.folder, self._facts())
-        self.log.say(f"train.tokens = {found} fits this machine")
+        setting = f"train.tokens = {found}"
+        self.log.say(f"{setting} fits this machine", f"{setting}适合这台机器")
         return found
 
     def _try_update(self, network: Network) -> Any:
@@ -251,7 +266,10 @@ class _Run:
             parallel=self.parallel,
             precision=self.precision,
             average=RunningAverage(network, settings.ema) if settings.ema else None,
-            warn=lambda line: self.log.say(f"warning: {line}"),
+            tell_split=lambda n_tokens: self.log.warn(
+                f"a batch of {n_tokens:,} target tokens does not fit in memory; such are split",
+                f"含{n_tokens:,}个目标词元的批次放不进内存；这样的批次将拆开",
+            ),
         )
         if checkpoint is not None:
             trainer.restore(checkpoint)
@@ -269,10 +287,7 @@ class _Run:
     def _fit(self, trainer: Trainer, judge: Judge | None, leaving: Leaving) -> None:
         settings, state = self.config.train, trainer.state
         save = _once(saving(self.folder / "checkpoints", settings, self.log))
-        samples = self.folder / "samples.jsonl"
-        validate = validation(
-            judge, self.log, metric=settings.metric, patience=settings.patience, samples=samples
-        )
+        validate = validation(judge, self.log, metric=settings.metric, patience=settings.patience)
 
         def leave(trainer: Trainer) -> None:
             trainer.wants_to_stop = trainer.wants_to_stop or trainer.is_asked_to_stop()
@@ -305,10 +320,11 @@ class _Run:
         if judge is None:
             trainer.weights()  # this rank's share of what the first asks for
             return
-        weights, chosen = final_weights(self.folder / "checkpoints", settings, trainer)
-        scores = judge.scores(weights)
+        weights, chosen, chinese = final_weights(self.folder / "checkpoints", settings, trainer)
+        scores, beam = judge.best_scores(weights, settings.metric)
         if scores:
-            self.log.say(f"{chosen}; {dev_line(scores)}")
+            lines = dev_line(scores)
+            self.log.say(f"{chosen}; beam {beam}; {lines[0]}", f"{chinese}；束宽{beam}；{lines[1]}")
         write_model(
             self.output,
             self.config,
@@ -317,14 +333,16 @@ class _Run:
             trainer.state,
             chosen=chosen,
             scores=scores,
+            beam=beam,
             signature=judge.signature,
         )
         minutes = (time.monotonic() - self.started) / 60
         example = self.prepared.dev[0].src if self.prepared.dev else "…"
+        translate = f"regard translate --model {self.output} {_quoted(example)}"
+        plot = f"regard plot {self.folder}"
         self.log.say(
-            f"done in {minutes:.1f} min: {self.output}\n"
-            f"next: regard translate --model {self.output} {_quoted(example)}\n"
-            f"      regard plot {self.folder}"
+            f"done in {minutes:.1f} min: {self.output}\nnext: {translate}\n      {plot}",
+            f"用时{minutes:.1f}分钟：{self.output}\n接下来：{translate}\n        {plot}",
         )
 
 

@@ -47,18 +47,15 @@ def command(model: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False, indent=1))
         return
-    for name, value in _lines(facts):
+    for name, value in _lines(facts, bundle.model.in_words):
         click.echo(f"{name}: {value}")
 
 
-def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    words, model = WORDS[language()], facts["model"]
-    decoder = model["decoder_layers"] or model["n_layers"]
+def _lines(facts: dict[str, Any], network: str) -> list[tuple[str, str]]:
+    words = WORDS[language()]
     ways = ", ".join(" → ".join(way) for way in facts.get("directions", []))
     lines = [
-        (words["network"],
-         f"{model['kind']}, {model['n_layers']}+{decoder}, d {model['d_model']}, "
-         f"{model['n_heads']} heads, d_ff {model['d_ff']}, {model['norm']}-norm, {model['score']}"),
+        (words["network"], network),
         (words["parameters"], f"{facts['n_parameters']:,}"),
         (words["vocabulary"], f"{facts['src_words']:,} / {facts['tgt_words']:,}"),
         (words["directions"], ways or "-"),

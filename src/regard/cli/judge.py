@@ -1,15 +1,17 @@
 """Validation: the development text predicted and translated, scored, and shown."""
 
-import json
+import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
 from regard.data.feed import ordered_batches
-from regard.decode.translator import Network, translate_with
+from regard.decode.engines.torch import TorchEngine
+from regard.decode.ensemble import Network
+from regard.decode.search import Search
+from regard.decode.wording import Wording, sentences_of
 from regard.evaluate.metrics import bleu, chrf, exact_match
 from regard.model.weights import load_weights
 from regard.train.validate import dev_loss
@@ -31,6 +33,8 @@ SHOWN, KEPT = 2, 20  # of those, on the screen and in samples.jsonl
 TOKENS = 4096  # of a batch whose loss is taken
 AT_ONCE = 100  # texts translated before looking whether somebody wants to leave
 LOWER_IS_BETTER = ("loss",)
+OF_TEXT = ("bleu", "chrf", "exact")  # metrics of what is said
+WIDE = 5  # the beam that a finished model is tried with
 
 
 class Judge:
@@ -52,6 +56,18 @@ class Judge:
         self.batches = ordered_batches(self.pairs, *self.tokenizers, TOKENS)
         self.precision = precision
         self.is_leaving = is_leaving
+        ways = list(dict.fromkeys((pair.src_lang, pair.tgt_lang) for pair in self.pairs))
+        longest = longest or sys.maxsize
+        self.wording = Wording(*self.tokenizers, ways, longest)
+        src, tgt = (tokenizer.vocab for tokenizer in self.tokenizers)
+        self.engine = TorchEngine(
+            [self.network],
+            pad=src.pad,
+            bos=tgt.bos,
+            eos=tgt.eos,
+            longest=longest,
+            device=precision.device,
+        )
         self.said: list[str] = []  # of the last time, for those who want to see some
         self.signature = ""
 
@@ -64,7 +80,21 @@ class Judge:
             for tokenizer, text in zip(self.tokenizers, (pair.src, pair.tgt), strict=True)
         )
 
-    def scores(self, weights: "Mapping[str, Tensor]") -> dict[str, float] | None:
+    def best_scores(
+        self, weights: "Mapping[str, Tensor]", metric: str
+    ) -> tuple[dict[str, float] | None, int]:
+        """The scores by the beam that suits these weights better, and how wide it is.
+
+        A network that is very sure of itself is better asked greedily: its beam is full of ends
+        that it thinks unlikely before the sure one has ended.
+        """
+        greedy, wide = self.scores(weights), self.scores(weights, beam=WIDE)
+        name = metric if metric in OF_TEXT else "bleu"
+        if greedy and wide and wide[name] > greedy[name]:
+            return wide, WIDE
+        return greedy, 1
+
+    def scores(self, weights: "Mapping[str, Tensor]", *, beam: int = 1) -> dict[str, float] | None:
         """Every metric of these weights; None without a development text, or if asked to leave."""
         if not self.pairs:
             return None
@@ -76,7 +106,7 @@ class Judge:
         for start in range(0, len(judged), AT_ONCE):
             if self.is_leaving():
                 return None
-            self.said += self._translate(start, min(start + AT_ONCE, len(judged)))
+            self.said += self._translate(start, min(start + AT_ONCE, len(judged)), beam)
         references, language = [pair.tgt for pair in judged], judged[0].tgt_lang
         of_words = bleu(self.said, references, language)
         self.signature = of_words.signature
@@ -88,21 +118,18 @@ class Judge:
             "exact": exact_match(self.said, references, language).value,
         }
 
-    def _translate(self, start: int, stop: int) -> list[str]:
+    def _translate(self, start: int, stop: int, beam: int) -> list[str]:
         chosen = self.pairs[start:stop]
+        asked = self.wording.asked(
+            [pair.src for pair in chosen], [(pair.src_lang, pair.tgt_lang) for pair in chosen]
+        )
         with self.precision.autocast():
-            return translate_with(
-                self.network,
-                *self.tokenizers,
-                [pair.src for pair in chosen],
-                self.precision.device,
-                [pair.tgt_lang for pair in chosen],
-                longest=self.longest,
-            )
+            found = self.engine.search(sentences_of(asked), Search(beam=beam))
+        return [one.text for one in self.wording.translations(asked, found)]
 
 
 def validation(
-    judge: Judge | None, log: "Log", *, metric: str, patience: int, samples: Path
+    judge: Judge | None, log: "Log", *, metric: str, patience: int
 ) -> Callable[["Trainer"], None]:
     """The hook that validates: only the first rank has a judge, and all hear the verdict."""
 
@@ -117,13 +144,16 @@ def validation(
         is_judged, score = trainer.parallel.agree(verdict).tolist()
         if scores and judge:
             log.write(trainer.state.step, {f"dev_{name}": value for name, value in scores.items()})
-            log.say(dev_line(scores))
-            _show(judge, log, trainer.state.step, samples)
+            log.say(*dev_line(scores))
+            _show(judge, log, trainer.state.step)
         if is_judged:
             trainer.wants_to_stop = take_note(trainer.state, score, metric, patience)
             if trainer.wants_to_stop:
                 best = trainer.state.best_step
-                log.say(f"no better {metric} since update {best}: the run stops here")
+                log.say(
+                    f"no better {metric} since update {best}: the run stops here",
+                    f"自第{best}次更新以来{metric}没有更好：训练到此为止",
+                )
         log.pause(time.monotonic() - started)
 
     return validate
@@ -140,22 +170,20 @@ def take_note(state: "TrainState", score: float, metric: str, patience: int) -> 
     return 0 < patience <= state.stale
 
 
-def dev_line(scores: dict[str, float]) -> str:
-    """The scores in one line."""
+def dev_line(scores: dict[str, float]) -> tuple[str, str]:
+    """The scores in one line, in English and in Chinese."""
     return (
-        f"dev: loss {scores['loss']:.4f}  accuracy {scores['accuracy']:.1%}  "
-        f"BLEU {scores['bleu']:.2f}  chrF {scores['chrf']:.1f}  exact {scores['exact']:.1f} %"
+        "dev: loss {loss:.4f}  accuracy {accuracy:.1%}  BLEU {bleu:.2f}  chrF {chrf:.1f}  "
+        "exact {exact:.1f} %".format(**scores),
+        "开发集：损失 {loss:.4f}  准确率 {accuracy:.1%}  BLEU {bleu:.2f}  chrF {chrf:.1f}  "
+        "全对 {exact:.1f} %".format(**scores),
     )
 
 
-def _show(judge: Judge, log: "Log", step: int, samples: Path) -> None:
+def _show(judge: Judge, log: "Log", step: int) -> None:
     """A few translations for the eye, and some more in a file."""
-    for pair, said in list(zip(judge.pairs, judge.said, strict=False))[:SHOWN]:
+    shown = list(zip(judge.pairs, judge.said, strict=False))
+    for pair, said in shown[:SHOWN]:
         log.say(f"     {pair.src} → {said}")
-    try:
-        with samples.open("a", encoding="utf-8") as file:
-            for pair, said in zip(judge.pairs[:KEPT], judge.said, strict=False):
-                row = {"step": step, "src": pair.src, "said": said, "tgt": pair.tgt}
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    except OSError:
-        pass  # the log has warned already
+    rows = [{"src": pair.src, "said": said, "tgt": pair.tgt} for pair, said in shown[:KEPT]]
+    log.write_samples(step, rows)

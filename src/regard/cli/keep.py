@@ -1,6 +1,7 @@
 """What a run leaves behind: checkpoints, snapshots, and at the end the model."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,12 @@ SPARE = 2  # checkpoints kept at least: should the newest be damaged, there is o
 
 def saving(directory: Path, settings: "TrainConfig", log: "Log") -> Callable[["Trainer"], None]:
     """The hook that writes a checkpoint, and drops those that nobody will ask for."""
+    whole: set[Path] = set()  # what was found whole once is not hashed again at every save
+
+    def verify(place: Path) -> bool:
+        if place not in whole and is_whole(place):
+            whole.add(place)
+        return place in whole
 
     def save(trainer: "Trainer") -> None:
         checkpoint = trainer.checkpoint()  # every rank gives its share
@@ -40,21 +47,25 @@ def saving(directory: Path, settings: "TrainConfig", log: "Log") -> Callable[["T
             return
         try:
             written = write_checkpoint(directory, checkpoint)
-            remove_all_but(directory, _wanted(written, settings))
+            whole.add(written)
+            remove_all_but(directory, _wanted(written, settings, verify))
         except (OSError, ResourceError) as error:
-            log.say(f"warning: update {trainer.state.step} could not be saved: {error}")
+            step, chinese = trainer.state.step, _in_chinese(error)
+            log.warn(
+                f"update {step} could not be saved: {error}", f"第{step}次更新未能保存：{chinese}"
+            )
             if trainer.state.step >= settings.steps or trainer.wants_to_stop:
                 raise  # nothing will be saved later
 
     return save
 
 
-def _wanted(written: Path, settings: "TrainConfig") -> list[Path]:
+def _wanted(written: Path, settings: "TrainConfig", verify: Callable[[Path], bool]) -> list[Path]:
     """What is kept once a checkpoint is written; later ones were damaged, so the run went back."""
     places = [place for place in checkpoints(written.parent) if place <= written]
     n_best = max(1, settings.average if settings.average_of == "best" else 0)
     last = _due(places, settings)[: settings.average] if settings.average_of == "last" else []
-    return [*places[:SPARE], *last, *_best(written.parent, n_best, settings.metric)]
+    return [*places[:SPARE], *last, *_best(written.parent, n_best, settings.metric, verify)]
 
 
 def _due(places: Sequence[Path], settings: "TrainConfig") -> list[Path]:
@@ -63,30 +74,43 @@ def _due(places: Sequence[Path], settings: "TrainConfig") -> list[Path]:
     return [place for place in places if any(_step(place) % pace == 0 for pace in paces)]
 
 
+def _first_whole(places: Sequence[Path], n: int) -> list[Path]:
+    return list(islice(filter(is_whole, places), n))
+
+
 def _step(place: Path) -> int:
     return int(place.name.removeprefix("step-"))
 
 
-def _best(directory: Path, n: int, metric: str) -> list[Path]:
-    return best_checkpoints(directory, n, lower_is_better=metric in LOWER_IS_BETTER)
+def _best(
+    directory: Path, n: int, metric: str, verify: Callable[[Path], bool] = is_whole
+) -> list[Path]:
+    lower_is_better = metric in LOWER_IS_BETTER
+    return best_checkpoints(directory, n, lower_is_better=lower_is_better, verify=verify)
 
 
 def final_weights(
     directory: Path, settings: "TrainConfig", trainer: "Trainer"
-) -> tuple[dict[str, "Tensor"], str]:
-    """The weights the settings ask for, and in words which they are."""
+) -> tuple[dict[str, "Tensor"], str, str]:
+    """The weights the settings ask for, and which they are in English and in Chinese."""
     own = trainer.weights()  # gathered from all ranks, so asked for whether it is wanted or not
-    newest = [place for place in checkpoints(directory) if is_whole(place)]
     if settings.average:
-        best = _best(directory, settings.average, settings.metric)
-        last = (_due(newest, settings) or newest)[: settings.average]
-        chosen = best if settings.average_of == "best" and best else last
+        n, newest = settings.average, checkpoints(directory)
+        best = _best(directory, n, settings.metric) if settings.average_of == "best" else []
+        chosen = best or _first_whole(_due(newest, settings), n) or _first_whole(newest, n)
         steps = ", ".join(str(_step(place)) for place in sorted(chosen))
-        return average(weights_in(place) for place in chosen), f"average of updates {steps}"
+        words = f"average of updates {steps}", f"第{steps}次更新的平均"
+        return average(weights_in(place) for place in chosen), *words
     if settings.patience and not settings.ema and (best := _best(directory, 1, settings.metric)):
-        return weights_in(best[0]), f"best by {settings.metric}: {best[0].name}"
-    words = f"running average at update {trainer.state.step}" if settings.ema else ""
-    return own, words or f"update {trainer.state.step}"
+        words = (
+            f"best by {settings.metric}: {best[0].name}",
+            f"{settings.metric}最好：{best[0].name}",
+        )
+        return weights_in(best[0]), *words
+    step = trainer.state.step
+    if settings.ema:
+        return own, f"running average at update {step}", f"第{step}次更新时的滑动平均"
+    return own, f"update {step}", f"第{step}次更新"
 
 
 def write_model(
@@ -98,6 +122,7 @@ def write_model(
     *,
     chosen: str,
     scores: Mapping[str, float] | None = None,
+    beam: int = 1,
     signature: str = "",
 ) -> None:
     """A trained model as a directory."""
@@ -107,6 +132,7 @@ def write_model(
         "updates": state.step,
         "target_tokens": state.n_tokens,
         "weights": chosen,
+        "decode": {"beam": beam},
         "dev": {name: round(value, 4) for name, value in (scores or {}).items()},
     }
     write_bundle(
@@ -133,16 +159,23 @@ def snapshots(
                 try:
                     write_model(place, config, prepared, weights, trainer.state, chosen=chosen)
                 except (OSError, ResourceError) as error:
-                    log.say(f"warning: the snapshot of update {step} could not be kept: {error}")
+                    log.warn(
+                        f"the snapshot of update {step} could not be kept: {error}",
+                        f"第{step}次更新的快照未能保留：{_in_chinese(error)}",
+                    )
 
         return keep
 
     return [(step, keeping(step)) for step in config.train.snapshots]
 
 
+def _in_chinese(error: OSError | ResourceError) -> str:
+    return error.in_language("zh") if isinstance(error, ResourceError) else str(error)
+
+
 def _card(config: "Config", facts: Mapping[str, Any], signature: str) -> str:
     """What the model is, for people: data, size, how good."""
-    data, model = config.data, config.model
+    data = config.data
     corpus = f"the generated task {data.task}" if data.task != "none" else ", ".join(data.train)
     licences = sorted({known["licence"] for known in data.source.values() if "licence" in known})
     lines = [
@@ -152,14 +185,15 @@ def _card(config: "Config", facts: Mapping[str, Any], signature: str) -> str:
         f"{facts['target_tokens']:,} target tokens; weights: {facts['weights']}.",
         "",
         f"- from → to: {', '.join(' → '.join(way) for way in facts['directions'])}",
-        f"- network: {model.kind}, {model.n_layers}+{model.decoder[0]} layers, d {model.d_model}, "
-        f"{model.n_heads} heads, d_ff {model.d_ff}, {model.norm}-norm, {model.score} scores",
+        f"- network: {config.model.in_words}",
     ]
     if licences:
         lines.append(f"- licences of the text: {'; '.join(licences)}")
+    beam = facts["decode"]["beam"]
     if dev := facts["dev"]:
         lines.append(
-            f"- development text, greedy: BLEU {dev['bleu']:.2f} ({signature}), "
+            f"- development text, {'greedy' if beam == 1 else f'beam {beam}'}: "
+            f"BLEU {dev['bleu']:.2f} ({signature}), "
             f"chrF {dev['chrf']:.1f}, exact {dev['exact']:.1f} %, loss {dev['loss']:.3f}"
         )
     return "\n".join(lines) + "\n"

@@ -17,7 +17,7 @@ from regard.errors import RegardError, ResourceError
 
 COMMANDS = {
     "train": "Train a model; without a recipe, Chinese numerals to English.",
-    "translate": "Translate arguments, or lines from stdin, one line out for each.",
+    "translate": "Translate arguments, lines from stdin, or a file; line by line.",
     "evaluate": "Score translations: BLEU, chrF, TER, exact, with signatures.",
     "inspect": "What is in a model directory, after every file was checked.",
     "doctor": "What is wrong with a corpus: faults, overlap, lengths, advice.",
@@ -75,6 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # whoever reads has seen enough; nor is there anybody to be told
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except RegardError as error:
         if "--debug" in arguments:
             traceback.print_exc()

@@ -7,13 +7,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regard.bundle import Bundle
+from regard.cli.language import language
 from regard.config import Config
 from regard.data.prepare import Prepared, prepare
 
 
 def prepared_data(config: Config, folder: Path, source: Bundle | None) -> Prepared:
     """The dataset, by as many processes as there are cores, with a bar that shows it is alive."""
-    columns = (BarColumn(), TextColumn("{task.completed:,.0f} pairs"), TimeElapsedColumn())
+    pairs = {"en": "{task.completed:,.0f} pairs", "zh": "{task.completed:,.0f}个句对"}[language()]
+    columns = (BarColumn(), TextColumn(pairs), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         reading = bar.add_task("", total=None)  # a stream does not know its end
         return prepare(
@@ -26,13 +28,16 @@ def prepared_data(config: Config, folder: Path, source: Bundle | None) -> Prepar
         )
 
 
-def data_line(prepared: Prepared) -> str:
-    """What there is to learn from, and what was left out."""
-    dropped = ", ".join(
-        f"{n:,} by {reason}" for reason, n in sorted(prepared.dataset.dropped.items())
-    )
+def data_line(prepared: Prepared) -> tuple[str, str]:
+    """What there is to learn from, and what was left out, in English and in Chinese."""
+    reasons = sorted(prepared.dataset.dropped.items())
+    dropped = ", ".join(f"{n:,} by {reason}" for reason, n in reasons)
+    chinese = "，".join(f"{reason} {n:,}" for reason, n in reasons)
+    pairs, dev = len(prepared.dataset), len(prepared.dev)
+    src, tgt = len(prepared.src_tokenizer.vocab), len(prepared.tgt_tokenizer.vocab)
     return (
-        f"{len(prepared.dataset):,} pairs ({'dropped ' + dropped if dropped else 'none dropped'}), "
-        f"{len(prepared.dev):,} to judge by, "
-        f"{len(prepared.src_tokenizer.vocab):,} and {len(prepared.tgt_tokenizer.vocab):,} words"
+        f"{pairs:,} pairs ({'dropped ' + dropped if dropped else 'none dropped'}), "
+        f"{dev:,} to judge by, {src:,} and {tgt:,} words",
+        f"{pairs:,}个句对（{'丢弃：' + chinese if chinese else '没有丢弃'}），"
+        f"{dev:,}个用于评判，词表{src:,}和{tgt:,}",
     )

@@ -1,9 +1,9 @@
 """`regard train`: from settings and text to a model directory."""
 
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -11,6 +11,9 @@ from regard.cli.dial import SIZES, Size, derived, tuned
 from regard.config import Config
 from regard.errors import ConfigError
 from regard.recipe import config_from_table, config_table
+
+if TYPE_CHECKING:
+    from regard.bundle import Bundle
 
 DEFAULT_RECIPE = Path(__file__).parents[1] / "bundled" / "numerals.toml"
 FilePath = click.Path(path_type=Path)
@@ -54,13 +57,13 @@ def command(
       regard train --from model --src b.zh --tgt b.en -o tuned
       torchrun --nproc-per-node 2 -m regard train recipe.toml
     """
-    config = settings(recipe, overrides, src, tgt, size, source)
+    bundle = _opened(source) if source else None
+    config = settings(recipe, overrides, src, tgt, size, bundle)
     if print_config:
         from regard.settings import as_toml
 
         click.echo(as_toml(config.as_table()), nl=False)
         return
-    from regard.bundle import open_bundle
     from regard.cli.fit import run
 
     sys.exit(
@@ -68,7 +71,7 @@ def command(
             config,
             output,
             resume="weights" if resume_weights_only else "all" if resume else "no",
-            source=open_bundle(source) if source else None,
+            source=bundle,
             wants_board=tensorboard,
         )
     )
@@ -80,7 +83,7 @@ def settings(
     src: Path | None,
     tgt: Path | None,
     size: str | None,
-    source: Path | None,
+    source: "Bundle | None",
 ) -> Config:
     """The settings of a run: those that follow from the text, the recipe's, the overrides."""
     if (src is None) != (tgt is None):
@@ -89,9 +92,9 @@ def settings(
         raise ConfigError("a recipe and --src are two ways to say what to train on; choose one")
     table = config_table(recipe) if recipe or src or source else config_table(DEFAULT_RECIPE)
     if src is not None and tgt is not None:
-        table = _laid_over(_of_text(src, tgt, size, source), table)
+        table = _laid_over(_of_text(src, tgt, size, is_tuned=source is not None), table)
     if source is not None:
-        table["model"] = {**_model_of(source), **_dropouts(table.get("model", {}))}
+        table["model"] = {**asdict(source.model), **_dropouts(table.get("model", {}))}
     elif size is not None:
         table["model"] = {**table.get("model", {}), **SIZES[size]}
     return _fitting(config_from_table(config_table(None, overrides, table)))
@@ -103,7 +106,7 @@ def _fitting(config: Config) -> Config:
     return replace(config, data=replace(config.data, max_len=longest))
 
 
-def _of_text(src: Path, tgt: Path, size: str | None, source: Path | None) -> dict[str, Any]:
+def _of_text(src: Path, tgt: Path, size: str | None, *, is_tuned: bool) -> dict[str, Any]:
     """What two files of text ask for."""
     from regard.data.corpus import find_corpus, read_pairs
 
@@ -111,7 +114,7 @@ def _of_text(src: Path, tgt: Path, size: str | None, source: Path | None) -> dic
     files = find_corpus(place, None, None)
     n_pairs = sum(1 for _ in read_pairs(files))
     on_gpu = _has_gpu()
-    found = tuned(n_pairs, on_gpu=on_gpu) if source else derived(n_pairs, size, on_gpu=on_gpu)
+    found = tuned(n_pairs, on_gpu=on_gpu) if is_tuned else derived(n_pairs, size, on_gpu=on_gpu)
     languages = {"src_lang": files.src_lang, "tgt_lang": files.tgt_lang}
     return _laid_over(found, {"data": {"train": [place], **languages}})
 
@@ -122,13 +125,11 @@ def _has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-def _model_of(source: Path) -> dict[str, Any]:
-    """The network of a model that goes on learning."""
-    from dataclasses import asdict
-
+def _opened(source: Path) -> "Bundle":
+    """The model that goes on learning: opened once, since every byte of it is checked."""
     from regard.bundle import open_bundle
 
-    return asdict(open_bundle(source).model)
+    return open_bundle(source)
 
 
 def _dropouts(model: dict[str, Any]) -> dict[str, Any]:

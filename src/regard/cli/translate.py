@@ -1,28 +1,211 @@
 """`regard translate`: text in, text out, one line each."""
 
+import json
 import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from regard.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from regard.decode.results import Translation
+    from regard.decode.search import Search
+    from regard.decode.translator import Translator
+
 BUNDLED = Path(__file__).parents[1] / "bundled" / "model"
+FilePath = click.Path(path_type=Path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is on the command line; None leaves it to the model."""
+
+    text: tuple[str, ...]
+    model: tuple[Path, ...]
+    engine: Literal["auto", "torch", "ctranslate2"]
+    dtype: Literal["auto", "float32", "int8"]
+    device: str
+    src_lang: str
+    tgt_lang: str
+    source: Path | None
+    target: Path | None
+    resume: bool
+    beam: int | None
+    nbest: int | None
+    alignments: bool
+    as_json: bool
+    length_penalty: float | None
+    coverage_penalty: float | None
+    no_repeat: int | None
+    groups: int | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+    prefix: str
+    terms: Path | None
+    forbid: tuple[str, ...]
+    on_bad: Literal["replace", "empty", "stop"]
+
+    def search(self, own: "Search") -> "Search":
+        """The model's own search, but for what is asked otherwise."""
+        names = ("length_penalty", "coverage_penalty", "no_repeat", "groups", "temperature",
+                 "top_k", "top_p", "seed")  # fmt: skip
+        asked = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return replace(own, **asked, wants_attention=self.alignments)
+
+    def facts(self) -> dict[str, Any]:
+        """All that the output depends on beside the text and the weights, as JSON has it."""
+        places = ("text", "model", "source", "target", "resume")
+        facts = {name: value for name, value in asdict(self).items() if name not in places}
+        table: dict[str, Any] = json.loads(json.dumps(facts, default=str))
+        return table
+
+    def lines(self, translation: "Translation", number: int) -> list[str]:
+        """How a translation is written: one line, or with --nbest one for each alternative."""
+        if self.as_json:
+            return [json.dumps(translation.as_table(), ensure_ascii=False)]
+        lines = []
+        for one in translation.alternatives:
+            fields = [one.text]
+            if self.nbest is not None:
+                fields = [str(number), one.text, f"{one.score:.4f}"]
+            if self.alignments:
+                fields.append(str(one.alignment or ""))
+            lines.append(" ||| ".join(fields))
+        return lines
 
 
 @click.command()
 @click.argument("text", nargs=-1)
-@click.option(
-    "--model",
-    type=click.Path(path_type=Path),
-    default=BUNDLED,
-    help="A model directory; without one, the model that comes with regard.",
-)
-@click.option("--beam", type=click.IntRange(1, 64), default=1, help="Hypotheses side by side.")
+@click.option("--model", type=FilePath, multiple=True,
+              help="A model directory; without one, the model that comes with regard. Several "
+                   "of one vocabulary translate together.")  # fmt: skip
+@click.option("--engine", type=click.Choice(["auto", "torch", "ctranslate2"]), default="auto",
+              help="auto: ctranslate2 where it can do what is asked, else torch.")  # fmt: skip
+@click.option("--dtype", type=click.Choice(["auto", "float32", "int8"]), default="auto",
+              help="int8 is faster on a CPU and nearly as good.")  # fmt: skip
 @click.option("--device", default="cpu", help="cpu or cuda.")
-def command(text: tuple[str, ...], model: Path, beam: int, device: str) -> None:
-    """Translate arguments, or lines from stdin, one line out for each."""
-    from regard.decode.translator import open_translator
+@click.option("--from", "src_lang", default="", help="The language to translate from.")
+@click.option("--to", "tgt_lang", default="", help="The language to translate to.")
+@click.option("-i", "--input", "source", type=FilePath, help="A file of lines, or .tsv.")
+@click.option("-o", "--output", "target", type=FilePath, help="Where to; written whole or not.")
+@click.option("--resume", is_flag=True, help="Go on with a file that was not finished.")
+@click.option("--beam", type=click.IntRange(1, 64),
+              help="Hypotheses side by side; without it, what suits the model.")  # fmt: skip
+@click.option("--nbest", type=click.IntRange(1, 64), help="So many translations of each line.")
+@click.option("--alignments", is_flag=True, help="Which piece comes from which (Pharaoh).")
+@click.option("--json", "as_json", is_flag=True, help="Each translation as a line of JSON.")
+@click.option("--length-penalty", type=float, help="Above 1 for longer translations.")
+@click.option("--coverage-penalty", type=float, help="Above 0 against words left out.")
+@click.option("--no-repeat", type=click.IntRange(0), metavar="N",
+              help="Say no N pieces in a row twice.")  # fmt: skip
+@click.option("--groups", type=click.IntRange(1),
+              help="Groups of hypotheses that differ: diverse beam search.")  # fmt: skip
+@click.option("--temperature", type=click.FloatRange(0.0),
+              help="Above 0: draw words instead of searching.")  # fmt: skip
+@click.option("--top-k", type=click.IntRange(0), help="Draw among K words; 0: all.")
+@click.option("--top-p", type=click.FloatRange(0.0, 1.0, min_open=True),
+              help="Draw among the likeliest words, of this probability together.")  # fmt: skip
+@click.option("--seed", type=int, help="Of what is drawn.")
+@click.option("--prefix", default="", help="What the translation begins with.")
+@click.option("--terms", type=FilePath, metavar="TSV",
+              help="Source words and what they must be called, a tab between.")  # fmt: skip
+@click.option("--forbid", multiple=True, metavar="WORD", help="Never say this; may be repeated.")
+@click.option("--on-bad", type=click.Choice(["replace", "empty", "stop"]), default="replace",
+              help="What to do about bytes that are no text.")  # fmt: skip
+def command(**options: Any) -> None:
+    """Translate arguments, lines from stdin, or a file; line by line.
 
-    translator = open_translator(model, device)
-    lines = list(text) or [line.rstrip("\n") for line in sys.stdin]
-    for line in translator.translate(lines, beam=beam):
-        click.echo(line)
+    One line out for each line in, in order; an empty line stays empty. With --nbest: number |||
+    text ||| score; with --alignments a last field of source-target pieces, counted from 0.
+    """
+    from regard.cli import bulk
+    from regard.decode.translator import load
+
+    asked = Options(**options)
+    _check(asked)
+    translator = load(
+        list(asked.model) or None, engine=asked.engine, device=asked.device, dtype=asked.dtype
+    )
+    translate = _translate(translator, asked)
+    if asked.source and asked.target:
+        models = [bundle.path for bundle in translator.bundles]
+        bulk.translate_file(asked.source, asked.target, translate, asked, models)
+    else:
+        _stream(translate, asked)
+
+
+def _check(asked: Options) -> None:
+    """What can be seen to be wrong before a model is loaded."""
+    from regard.cli import bulk
+
+    if asked.text and asked.source:
+        raise ConfigError("give a text or -i FILE, not both")
+    if asked.resume and not (asked.source and asked.target):
+        raise ConfigError("the option --resume needs -i FILE and -o FILE")
+    if asked.target is not None:
+        bulk.check_target(asked.target)
+    if asked.source is not None:
+        bulk.check_source(asked.source)
+
+
+def _translate(
+    translator: "Translator", asked: Options
+) -> "Callable[[list[str]], list[Translation]]":
+    search = asked.search(translator.search)
+    terms = _terms(asked.terms) if asked.terms else {}
+
+    def translate(texts: list[str]) -> "list[Translation]":
+        return translator.translate(
+            texts,
+            src_lang=asked.src_lang,
+            tgt_lang=asked.tgt_lang,
+            beam=asked.beam,
+            nbest=asked.nbest,
+            prefix=asked.prefix,
+            terms=terms,
+            forbidden=asked.forbid,
+            search=search,
+        )
+
+    return translate
+
+
+def _stream(translate: "Callable[[list[str]], list[Translation]]", asked: Options) -> None:
+    """Lines as they come, answered as soon as they can be."""
+    from regard.cli.lines import arriving, readable, written
+
+    number = 0
+    place = asked.target.open("w", encoding="utf-8") if asked.target else nullcontext(sys.stdout)
+    with place as out:
+        for chunk in arriving(asked.text, asked.source):
+            lines = [readable(line, number + n, asked.on_bad) for n, line in enumerate(chunk, 1)]
+            for line in written(lines, number, translate, asked):
+                out.write(line + "\n")
+            out.flush()
+            number += len(lines)
+
+
+def _terms(path: Path) -> dict[str, str]:
+    """Source words and their translations, a tab between them."""
+    from regard.cli.evaluate import lines_of
+
+    known = {}
+    for number, line in enumerate(lines_of(path), start=1):
+        if not line.strip():
+            continue
+        word, tab, term = line.partition("\t")
+        if not (tab and word.strip() and term.strip()):
+            raise DataError(
+                "{file}, line {line} is no term: the source's word, a tab, what it is called",
+                file=path,
+                line=number,
+            )
+        known[word.strip()] = term.split("\t")[0].strip()
+    return known

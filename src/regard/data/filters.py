@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from regard.data.corpus import Pair
-
-HAN_WEIGHT = 3.0  # a Chinese character says about as much as three Latin letters
+from regard.text.scripts import HAN_WEIGHT, is_han
 
 
 def filtered(
@@ -70,16 +69,6 @@ def _weight(text: str) -> float:
     if text.isascii():
         return len(text)
     return sum(HAN_WEIGHT if is_han(character) else 1.0 for character in text)
-
-
-def is_han(character: str) -> bool:
-    """A Chinese character of any of the blocks."""
-    return (
-        "\u4e00" <= character <= "\u9fff"
-        or "\u3400" <= character <= "\u4dbf"
-        or "\U00020000" <= character <= "\U0003ffff"
-        or "\uf900" <= character <= "\ufaff"
-    )
 
 
 def _is_foreign(text: str, language: str) -> bool:

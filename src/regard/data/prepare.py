@@ -274,7 +274,11 @@ def _save(tokenizers: tuple[Tokenizer, Tokenizer], folders: list[Path], print_of
 
 
 def _trained(config: DataConfig, seed: int) -> tuple[Tokenizer, Tokenizer]:
-    normalizer = Normalizer(form=config.form, width=config.width, han=config.han)
+    normalizer = Normalizer(
+        form="nfc" if config.form == "half" else config.form,
+        width="half" if config.form == "half" else "keep",
+        han=config.han,
+    )
 
     def trained(texts: Iterator[str]) -> Tokenizer:
         return train_tokenizer(

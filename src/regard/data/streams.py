@@ -14,7 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -31,10 +31,14 @@ MAX_LINE_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class BadText:
-    """What stands where a text could not be read: the kind of fault, and where in the text."""
+    """What stands where a text could not be read: the kind of fault, and where in the text.
+
+    `text` is as much of it as can be read, with � for what cannot; a line too long is not kept.
+    """
 
     kind: str
     detail: str
+    text: str = field(default="", compare=False)
 
 
 def read_lines(
@@ -153,20 +157,22 @@ def _decoded(
         if line.endswith(b"\r"):
             returns[file] += 1
             line = line[:-1]
-        yield _decoded_line(line, max_line_bytes)
+        yield decoded_line(line, max_line_bytes)
 
 
-def _decoded_line(line: bytes, max_line_bytes: int) -> str | BadText:
+def decoded_line(line: bytes, max_line_bytes: int = MAX_LINE_BYTES) -> str | BadText:
+    """A line without its end, or what is wrong with it."""
     if len(line) > max_line_bytes:
         return BadText("too-long", f"{len(line)} bytes")
     if b"\0" in line:
-        return BadText("nul", f"byte {line.index(0) + 1}")
+        return BadText("nul", f"byte {line.index(0) + 1}", line.decode(errors="replace"))
     try:
         return line.decode()
     except UnicodeDecodeError as error:
         where = f"0x{line[error.start]:02x} at byte {error.start + 1}"
         guess = guess_encoding(line)
-        return BadText("invalid-utf8", f"{where}, {guess}?" if guess else where)
+        readable = line.decode(errors="replace")
+        return BadText("invalid-utf8", f"{where}, {guess}?" if guess else where, readable)
 
 
 def _after_head(blocks: Iterator[bytes], file: str) -> Iterator[bytes]:

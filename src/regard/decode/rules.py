@@ -1,55 +1,72 @@
 """What a translation must or must not say: functions that forbid words before they are chosen.
 
-A rule is given the log-probabilities of the next word in each row, the words that the row has so
-far, and which sentence the row belongs to; what it forbids becomes minus infinity. Nothing is
-renormalised, so the score of what remains is still the network's.
+A rule is given the log-probabilities of the next word in each row, the words that the rows have so
+far, which are as many in each, and the sentence that each row belongs to. What it forbids becomes
+minus infinity, in place. Nothing is renormalised, so the score of what remains is the network's.
 """
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 
-Words = Sequence[int]
-Rule = Callable[
-    [Float[Tensor, "N V"], Sequence[Words], Sequence[int]],
-    Float[Tensor, "N V"],
-]
+from regard.decode.search import Ids, Search, Sentence
+from regard.decode.terms import Term, lacking
+
+Numbers = NDArray[np.int64]
+Rule = Callable[[Float[Tensor, "N V"], Numbers, Numbers], None]
 
 
-def begins_with(prefixes: Sequence[Words]) -> Rule:
-    """Each sentence begins with its prefix, and goes on freely; an empty one asks for nothing."""
+def rules_of(sentences: Sequence[Sentence], search: Search, eos: int) -> list[Rule]:
+    """All that is asked of these translations."""
+    rules: list[Rule] = []
+    if search.forbidden:
+        rules.append(never_says(search.forbidden))
+    if search.no_repeat:
+        rules.append(repeats_no(search.no_repeat))
+    if search.min_len:
+        rules.append(is_as_long_as(search.min_len, eos))
+    if any(sentence.terms for sentence in sentences):
+        rules.append(says_its_terms([sentence.terms for sentence in sentences], eos))
+    if any(sentence.prefix for sentence in sentences):
+        return [begins_with([sentence.prefix for sentence in sentences], rules)]
+    return rules
 
-    def rule(log_p: Tensor, rows: Sequence[Words], owners: Sequence[int]) -> Tensor:
-        forced = [
-            (row, prefixes[owner][len(words)])
-            for row, (words, owner) in enumerate(zip(rows, owners, strict=True))
-            if len(words) < len(prefixes[owner])
-        ]
-        if not forced:
-            return log_p
-        at, word = (torch.tensor(side, device=log_p.device) for side in zip(*forced, strict=True))
-        only = torch.full_like(log_p[at], -torch.inf)
-        only.scatter_(1, word[:, None], log_p[at, word][:, None])
-        return log_p.index_copy(0, at, only)
+
+def begins_with(prefixes: Sequence[Ids], then: Sequence[Rule] = ()) -> Rule:
+    """Each sentence begins with its prefix, and these rules hold for what follows.
+
+    They do not hold before: who asks for a beginning gets it.
+    """
+    longest = max(map(len, prefixes))
+    words_BT = np.array([[*prefix, *[-1] * (longest + 1 - len(prefix))] for prefix in prefixes])
+
+    def rule(log_p: Tensor, said: Numbers, owners: Numbers) -> None:
+        forced = words_BT[owners, min(said.shape[1], longest)]
+        rows = np.flatnonzero(forced >= 0)
+        at, words = _on(log_p, rows, forced[rows])
+        chosen = log_p[at, words]
+        for one in then:
+            one(log_p, said, owners)
+        log_p[at] = -torch.inf
+        log_p[at, words] = chosen
 
     return rule
 
 
-def never_says(forbidden: Sequence[Words]) -> Rule:
+def never_says(forbidden: Sequence[Ids]) -> Rule:
     """None of these sequences of words is ever completed."""
 
-    def rule(log_p: Tensor, rows: Sequence[Words], owners: Sequence[int]) -> Tensor:
-        return _without(
-            log_p,
-            [
-                (row, words[-1])
-                for row, said in enumerate(rows)
-                for words in forbidden
-                if len(said) >= len(words) - 1 and _ends_with(said, words[:-1])
-            ],
-        )
+    def rule(log_p: Tensor, said: Numbers, owners: Numbers) -> None:
+        for *beginning, last in forbidden:
+            n = len(beginning)
+            if said.shape[1] >= n:
+                is_begun = said[:, said.shape[1] - n :] == np.array(beginning, np.int64)
+                rows = np.flatnonzero(is_begun.all(axis=1))
+                _forbid(log_p, rows, np.full_like(rows, last))
 
     return rule
 
@@ -57,17 +74,12 @@ def never_says(forbidden: Sequence[Words]) -> Rule:
 def repeats_no(n: int) -> Rule:
     """No n words in a row are said twice."""
 
-    def rule(log_p: Tensor, rows: Sequence[Words], owners: Sequence[int]) -> Tensor:
-        return _without(
-            log_p,
-            [
-                (row, said[start + n - 1])
-                for row, said in enumerate(rows)
-                if len(said) >= n
-                for start in range(len(said) - n + 1)
-                if _ends_with(said, said[start : start + n - 1])
-            ],
-        )
+    def rule(log_p: Tensor, said: Numbers, owners: Numbers) -> None:
+        if said.shape[1] >= n:
+            grams = np.lib.stride_tricks.sliding_window_view(said, n, axis=1)
+            last = said[:, None, said.shape[1] - n + 1 :]
+            rows, places = np.nonzero((grams[:, :, :-1] == last).all(axis=2))
+            _forbid(log_p, rows, grams[rows, places, -1])
 
     return rule
 
@@ -75,19 +87,29 @@ def repeats_no(n: int) -> Rule:
 def is_as_long_as(n_words: int, eos: int) -> Rule:
     """No sentence ends before it has so many words."""
 
-    def rule(log_p: Tensor, rows: Sequence[Words], owners: Sequence[int]) -> Tensor:
-        return _without(log_p, [(row, eos) for row, said in enumerate(rows) if len(said) < n_words])
+    def rule(log_p: Tensor, said: Numbers, owners: Numbers) -> None:
+        if said.shape[1] < n_words:
+            log_p[:, eos] = -torch.inf
 
     return rule
 
 
-def _ends_with(said: Words, words: Words) -> bool:
-    return not words or list(said[-len(words) :]) == list(words)
+def says_its_terms(terms: Sequence[Sequence[Term]], eos: int) -> Rule:
+    """No sentence ends before it has said its terms."""
+
+    def rule(log_p: Tensor, said: Numbers, owners: Numbers) -> None:
+        pairs = zip(said.tolist(), owners.tolist(), strict=True)
+        lacks = [bool(lacking(tuple(words), terms[owner])) for words, owner in pairs]
+        rows = np.flatnonzero(lacks)
+        _forbid(log_p, rows, np.full_like(rows, eos))
+
+    return rule
 
 
-def _without(log_p: Tensor, places: Sequence[tuple[int, int]]) -> Tensor:
-    """The same with these words of these rows forbidden."""
-    if not places:
-        return log_p
-    rows, words = (torch.tensor(side, device=log_p.device) for side in zip(*places, strict=True))
-    return log_p.index_put((rows, words), torch.tensor(-torch.inf, device=log_p.device))
+def _forbid(log_p: Tensor, rows: Numbers, words: Numbers) -> None:
+    if len(rows):
+        log_p[_on(log_p, rows, words)] = -torch.inf
+
+
+def _on(log_p: Tensor, *numbers: Numbers) -> tuple[Tensor, ...]:
+    return tuple(torch.from_numpy(side).to(log_p.device) for side in numbers)

@@ -1,4 +1,4 @@
-"""What is asked of a search, and what it finds: the words that both engines speak. No torch here."""
+"""What is asked of a search, and what it finds: words that both engines speak. No torch here."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,9 +65,7 @@ class Scored:
 class Engine(Protocol):
     """Something that can run a model."""
 
-    def search(
-        self, sentences: Sequence[Sentence], search: Search
-    ) -> list[list[Hypothesis]]:
+    def search(self, sentences: Sequence[Sentence], search: Search) -> list[list[Hypothesis]]:
         """For each sentence its `nbest` hypotheses, the best first."""
 
     def score(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:

@@ -21,6 +21,8 @@ from regard.evaluate.metrics import (
     check_lines,
     exact_signature,
     is_exact,
+    lowercase_metric,
+    moses_metric,
     ter_metric,
 )
 
@@ -50,17 +52,21 @@ def compare(
 ) -> tuple[Estimate, ...]:
     """BLEU, chrF, TER and exact match of each system, in order; the first is the baseline.
 
+    Then, where the language has them, BLEU of lower-cased text in 13a's words and in Moses'.
+
     One system alone gets its intervals. p is sacreBLEU's, but for one case: systems that never
     differ have p = 1 here, where sacreBLEU counts no draw as beyond a difference of 0 and gives
     the least p there is.
     """
     _check(systems, references, samples, seed)
-    metrics = {
+    metrics: dict[str, Metric | None] = {
         "bleu": bleu_metric(tgt_lang),
         "chrf": CHRF(),
         "ter": ter_metric(tgt_lang),
         "exact": None,
     }
+    more = {"bleu_lc": lowercase_metric(tgt_lang), "bleu_moses": moses_metric(tgt_lang)}
+    metrics |= {name: metric for name, metric in more.items() if metric is not None}
     columns = [
         _compared(name, metric, systems, references, samples, seed)
         for name, metric in metrics.items()

@@ -6,6 +6,8 @@ default, 13a, takes a Chinese sentence for one single word, and a good system's 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
 from importlib.util import find_spec
 
 from sacrebleu.metrics.base import Metric
@@ -94,6 +96,40 @@ def bleu_metric(tgt_lang: str, *, lowercase: bool = False) -> BLEU:
     """sacreBLEU's BLEU for a target language."""
     # force: sacreBLEU would log that the text looks tokenized; `outputs.py` counts that instead
     return BLEU(tokenize=bleu_tokenizer(tgt_lang), lowercase=lowercase, force=True)
+
+
+def lowercase_metric(tgt_lang: str) -> BLEU | None:
+    """BLEU of lower-cased text in 13a's words; None for languages that have another tokenizer."""
+    return bleu_metric(tgt_lang, lowercase=True) if bleu_tokenizer(tgt_lang) == "13a" else None
+
+
+def moses_metric(tgt_lang: str) -> BLEU | None:
+    """BLEU as many papers quote it: text lower-cased, then in the words of Moses' tokenizer.
+
+    The order is that of Multi30k's own script. None where Moses has no rules for the language, or
+    sacremoses is not installed.
+    """
+    language = main_language(tgt_lang)
+    if language in ("zh", "ja", "ko", "th") or not find_spec("sacremoses"):
+        return None
+    # an extra, and slow to import: for those alone who have it and score such a language
+    from sacremoses import MosesTokenizer
+    from sacremoses.corpus import NonbreakingPrefixes
+
+    if language not in NonbreakingPrefixes().available_langs.values():
+        return None  # it would fall back on English without a word
+    moses = MosesTokenizer(lang=language)
+
+    @lru_cache(maxsize=2**16)  # as sacreBLEU's own: references come once for each system
+    def tokenize(line: str) -> str:
+        return str(
+            moses.tokenize(line, aggressive_dash_splits=False, return_str=True, escape=False)
+        )
+
+    metric = BLEU(tokenize="none", lowercase=True, force=True)
+    metric.tokenizer = tokenize  # sacreBLEU knows its own by name, and takes no other
+    metric.tokenizer_signature = f"sacremoses-{version('sacremoses')}-{language}"
+    return metric
 
 
 def ter_metric(tgt_lang: str) -> TER:

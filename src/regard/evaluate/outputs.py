@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from regard.data.filters import is_han
 from regard.errors import DataError
 from regard.evaluate.metrics import Score, bleu, bleu_metric, bleu_tokenizer, check_lines
+from regard.text.scripts import is_han
 
 BOUNDS = (0, 11, 21, 31, 41, 61)  # lengths in BLEU's words at which a bucket begins
 

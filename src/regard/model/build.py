@@ -27,7 +27,7 @@ def build_model(config: ModelConfig, n_src_words: int, n_tgt_words: int) -> Tran
     if config.kind == "recurrent":
         return Recurrent(
             config.d_model,
-            config.n_layers,
+            config.encoder[0],
             config.decoder[0],
             source,
             target,
@@ -36,7 +36,7 @@ def build_model(config: ModelConfig, n_src_words: int, n_tgt_words: int) -> Tran
         )
     return Transformer(
         Encoder(
-            [_encoder_layer(config) for _ in range(config.n_layers)],
+            [_encoder_layer(config) for _ in range(config.encoder[0])],
             final_norm(config.norm, config.d_model),
         ),
         Decoder(
@@ -50,18 +50,19 @@ def build_model(config: ModelConfig, n_src_words: int, n_tgt_words: int) -> Tran
 
 
 def _encoder_layer(config: ModelConfig) -> EncoderLayer:
+    _, n_heads, d_ff = config.encoder
     return _with_xavier(
         EncoderLayer(
             config.d_model,
-            config.n_heads,
-            config.d_ff,
+            n_heads,
+            d_ff,
             dropout=config.dropout,
             attention_dropout=config.attention_dropout,
             activation_dropout=config.activation_dropout,
             norm=config.norm,
             activation=config.activation,
             score=config.score,
-            rotary=_rotary(config, config.n_heads),
+            rotary=_rotary(config, n_heads),
         )
     )
 

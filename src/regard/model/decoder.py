@@ -78,12 +78,15 @@ class DecoderLayer(nn.Module):
         x: Float[Tensor, "N T D"],
         cache: Cache,
         memory: KeyValue,
-        memory_mask: Bool[Tensor, "N 1 S"] | None,
+        memory_mask: Bool[Tensor, "B 1 S"] | None,
     ) -> tuple[Float[Tensor, "N T D"], Cache]:
         """The same for the next place alone, with the places before it in the cache."""
         attended, cache = self.attention.step(self.attention_residual.enter(x), cache)
+        # The hypotheses of a sentence ask its memory together, as if they were its places.
+        apart, together = x.shape, (len(memory[0]), -1, x.shape[-1])
+        x, attended = x.reshape(together), Attended(attended.output.reshape(together), None)
         x, _ = self._after_self(x, attended, memory, memory_mask, wants_weights=False)
-        return x, cache
+        return x.reshape(apart), cache
 
     def _after_self(
         self,
@@ -141,7 +144,7 @@ class Decoder(nn.Module):
         x: Float[Tensor, "N T D"],
         caches: Sequence[Cache],
         memory: Sequence[KeyValue],
-        memory_mask: Bool[Tensor, "N 1 S"] | None,
+        memory_mask: Bool[Tensor, "B 1 S"] | None,
     ) -> tuple[Float[Tensor, "N T D"], tuple[Cache, ...]]:
         """The next place, and every layer's longer cache."""
         longer = []

@@ -31,8 +31,14 @@ class Explained:
 class DecoderState(Protocol):
     """All that one step of decoding hands to the next."""
 
-    def reorder(self, rows: Int[Tensor, "N"]) -> "DecoderState":
-        """Row i becomes what row `rows[i]` was; rows may be repeated or left out."""
+    def reorder(
+        self, rows: Int[Tensor, "N"], sentences: Int[Tensor, "B"] | None = None
+    ) -> "DecoderState":
+        """Row i becomes what row `rows[i]` was; rows may be repeated or left out.
+
+        A sentence has as many rows as every other, and they stand together. `sentences`, where not
+        all stay, are those that do.
+        """
 
 
 @runtime_checkable

@@ -21,20 +21,28 @@ from regard.model.protocol import Explained, Memory
 
 @dataclass(frozen=True, slots=True)
 class RecurrentState:
-    """The decoder's state, and the encoder's states as values and as projected keys."""
+    """The decoder's state, and the encoder's states as values and as projected keys.
+
+    The decoder has a row for each hypothesis, the encoder for each sentence.
+    """
 
     hidden: Float[Tensor, "L N D"]
-    key: Float[Tensor, "N S A"]
-    value: Float[Tensor, "N S D"]
-    mask: Bool[Tensor, "N 1 S"] | None
+    key: Float[Tensor, "B S A"]
+    value: Float[Tensor, "B S D"]
+    mask: Bool[Tensor, "B 1 S"] | None
 
-    def reorder(self, rows: Int[Tensor, "N"]) -> "RecurrentState":
-        """Row i becomes what row `rows[i]` was."""
+    def reorder(
+        self, rows: Int[Tensor, "N"], sentences: Int[Tensor, "B"] | None = None
+    ) -> "RecurrentState":
+        """Row i becomes what row `rows[i]` was, and of the sentences those given stay."""
+        hidden = self.hidden.index_select(1, rows)
+        if sentences is None:
+            return RecurrentState(hidden, self.key, self.value, self.mask)
         return RecurrentState(
-            self.hidden.index_select(1, rows),
-            self.key.index_select(0, rows),
-            self.value.index_select(0, rows),
-            None if self.mask is None else self.mask.index_select(0, rows),
+            hidden,
+            self.key.index_select(0, sentences),
+            self.value.index_select(0, sentences),
+            None if self.mask is None else self.mask.index_select(0, sentences),
         )
 
 
@@ -166,10 +174,13 @@ class Recurrent(nn.Module):
     def _advance(
         self, word: Float[Tensor, "N 1 D"], state: RecurrentState
     ) -> tuple[Float[Tensor, "N 1 D"], Float[Tensor, "N 1 S"], RecurrentState]:
-        query = state.hidden[-1][:, None]
+        # The hypotheses of a sentence ask its memory together, as if they were its places.
+        query = state.hidden[-1].unflatten(0, (len(state.key), -1))
         context = self.attention.recall(query, state.key, state.value, state.mask)
         assert context.weights is not None
-        written, hidden = self.decoder(torch.cat([word, context.output], dim=-1), state.hidden)
-        read = torch.cat([written, context.output, word], dim=-1)
+        answer = context.output.flatten(0, 1)[:, None]
+        weights = context.weights.flatten(0, 1)[:, None]
+        written, hidden = self.decoder(torch.cat([word, answer], dim=-1), state.hidden)
+        read = torch.cat([written, answer, word], dim=-1)
         after = RecurrentState(hidden, state.key, state.value, state.mask)
-        return self.dropout(torch.tanh(self.readout(read))), context.weights, after
+        return self.dropout(torch.tanh(self.readout(read))), weights, after

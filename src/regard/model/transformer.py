@@ -19,22 +19,31 @@ from regard.model.protocol import Explained, Memory
 
 @dataclass(frozen=True, slots=True)
 class TransformerState:
-    """Each layer's cache of the target and keys and values of the source, and the source's mask."""
+    """Each layer's cache of the target and keys and values of the source, and the source's mask.
+
+    The target has a row for each hypothesis; the source a row for each sentence, which all its
+    hypotheses ask.
+    """
 
     caches: tuple[Cache, ...]
     memory: tuple[KeyValue, ...]
-    memory_mask: Bool[Tensor, "N 1 S"] | None
+    memory_mask: Bool[Tensor, "B 1 S"] | None
 
-    def reorder(self, rows: Int[Tensor, "N"]) -> "TransformerState":
-        """Row i becomes what row `rows[i]` was."""
+    def reorder(
+        self, rows: Int[Tensor, "N"], sentences: Int[Tensor, "B"] | None = None
+    ) -> "TransformerState":
+        """Row i becomes what row `rows[i]` was, and of the sentences those given stay."""
+        caches = tuple(cache.reorder(rows) for cache in self.caches)
+        if sentences is None:
+            return TransformerState(caches, self.memory, self.memory_mask)
         mask = self.memory_mask
         return TransformerState(
-            tuple(cache.reorder(rows) for cache in self.caches),
+            caches,
             tuple(
-                (key.index_select(0, rows), value.index_select(0, rows))
+                (key.index_select(0, sentences), value.index_select(0, sentences))
                 for key, value in self.memory
             ),
-            None if mask is None else mask.index_select(0, rows),
+            None if mask is None else mask.index_select(0, sentences),
         )
 
 

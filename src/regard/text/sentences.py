@@ -8,6 +8,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 
+from regard.text.scripts import is_han
+
 
 def split_sentences(text: str) -> list[str]:
     """The sentences of a text, each with the spaces behind it."""
@@ -84,9 +86,9 @@ def _ends_sentence(text: str, start: int, found: re.Match[str]) -> bool:
     if marks[-1] == "…":
         return not following.islower()
     if not is_spaced:
-        return marks[-1] in "!?" and _is_han(following)
+        return marks[-1] in "!?" and is_han(following)
     if not (
-        following.isupper() or following.isdigit() or following in _OPENING or _is_han(following)
+        following.isupper() or following.isdigit() or following in _OPENING or is_han(following)
     ):
         return False
     return marks != "." or not _is_abbreviated(text, start, found.start(), following)
@@ -104,10 +106,6 @@ def _is_abbreviated(text: str, start: int, dot: int, following: str) -> bool:
     is_initial = len(word) == 1 and word.isupper() and word != "I"
     is_dotted = re.fullmatch(r"(?:\w\.)+\w", word) is not None  # U.S, e.g
     return is_initial or is_dotted or _ABBREVIATIONS.fullmatch(word) is not None
-
-
-def _is_han(char: str) -> bool:
-    return "\u3400" <= char <= "\u9fff" or "\U00020000" <= char <= "\U0003ffff"
 
 
 # --- where else a text may be cut

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from safetensors.torch import load_file
@@ -53,13 +54,13 @@ def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> Path:
 
 
 def newest_checkpoint(
-    directory: Path, warn: Callable[[str], None] = lambda line: None
+    directory: Path, pass_over: Callable[[Path], None] = lambda place: None
 ) -> Checkpoint | None:
-    """The newest checkpoint that is whole; None if there is none."""
+    """The newest checkpoint that is whole; None if there is none. Damaged ones are told of."""
     for place in checkpoints(directory):
         if is_whole(place):
             return _read(place)
-        warn(f"{place} is damaged, so it is passed over")
+        pass_over(place)
     return None
 
 
@@ -88,16 +89,32 @@ def weights_in(place: Path) -> dict[str, Tensor]:
     return weights
 
 
-def best_checkpoints(directory: Path, n: int, *, lower_is_better: bool) -> list[Path]:
-    """The whole checkpoints that were validated and came out best, the best first."""
+def best_checkpoints(
+    directory: Path,
+    n: int,
+    *,
+    lower_is_better: bool,
+    verify: Callable[[Path], bool] = is_whole,
+) -> list[Path]:
+    """The whole checkpoints that were validated and came out best, the best first.
+
+    Hashing takes as long as writing, so only those are verified that come into question.
+    """
     scored = [
-        (state.score if lower_is_better else -state.score, -state.step, place)
-        for place in checkpoints(directory)
-        if is_whole(place)
-        and (state := state_of(place)).score is not None
-        and state.score_step == state.step
+        (score if lower_is_better else -score, -number, place)
+        for number, place in enumerate(reversed(checkpoints(directory)))
+        if (score := _score_of(place)) is not None
     ]
-    return [place for *_, place in sorted(scored)[:n]]
+    return list(islice((place for *_, place in sorted(scored) if verify(place)), n))
+
+
+def _score_of(place: Path) -> float | None:
+    """What a checkpoint scored when it was written; None if it was not judged, or is damaged."""
+    try:
+        state = state_of(place)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return state.score if state.score_step == state.step else None
 
 
 def remove_all_but(directory: Path, kept: Iterable[Path]) -> None:

@@ -1,9 +1,13 @@
-"""What a run says: a live line for the person, and `metrics.jsonl`, which is the truth."""
+"""What a run says: a live line for the person, and `metrics.jsonl`, which is the truth.
+
+`samples.jsonl` beside it has what the model said to the same sentences, validation by validation.
+"""
 
 import json
+import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,7 +43,9 @@ class Log:
         is_quiet: bool = False,
     ) -> None:
         self.path = path
+        self.samples = path.with_name("samples.jsonl")
         self.steps = steps
+        self.language = language
         self.words = WORDS[language]
         self.board = board
         self.is_quiet = is_quiet  # a rank that is not the first
@@ -54,7 +60,8 @@ class Log:
 
     def start(self, step: int, n_tokens: int) -> None:
         """Forget what was measured after this update, if the run went back; time runs from here."""
-        self._rewind(step)
+        for path in (self.path, self.samples):
+            self._rewind(path, step)
         self.started = self.last_time = time.monotonic()
         self.first_step, self.last_tokens = step, n_tokens
         if self.is_live:
@@ -87,41 +94,59 @@ class Log:
 
     def write(self, step: int, numbers: Mapping[str, Any]) -> None:
         """One line of JSON, and the same to the board."""
-        if self.is_quiet:
-            return
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"step": step, **numbers}) + "\n")
-        except OSError as error:
-            self._warn(error)
-        if self.board is not None:
+        self._append(self.path, [{"step": step, **numbers}])
+        if self.board is not None and not self.is_quiet:
             for name, value in numbers.items():
                 self.board.add_scalar(name, value, step)
 
-    def say(self, line: str) -> None:
-        """To the person, not into the results."""
-        if not self.is_quiet:
-            self.console.print(line)
+    def write_samples(self, step: int, rows: Iterable[Mapping[str, str]]) -> None:
+        """A line of JSON for each sentence."""
+        self._append(self.samples, [{"step": step, **row} for row in rows])
 
-    def _warn(self, error: OSError) -> None:
-        """Once is enough."""
+    def say(self, line: str, chinese: str = "") -> None:
+        """To the person, not into the results; in Chinese to those who read it."""
+        if not self.is_quiet:
+            self.console.print(chinese if chinese and self.language == "zh" else line)
+
+    def warn(self, line: str, chinese: str) -> None:
+        """The same, of what the person may want to do something about."""
+        self.say(f"warning: {line}", f"警告：{chinese}")
+
+    def _append(self, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+        if self.is_quiet:
+            return
+        lines = [json.dumps(_without_nan(row), ensure_ascii=False, allow_nan=False) for row in rows]
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as file:
+                file.write("".join(f"{line}\n" for line in lines))
+        except OSError as error:
+            self._warn_once(path, error)
+
+    def _warn_once(self, path: Path, error: OSError) -> None:
         if not self.is_warned:
-            self.say(f"warning: {self.path} cannot be written: {error.strerror}")
+            reason = error.strerror
+            self.warn(f"{path} cannot be written: {reason}", f"{path}无法写入：{reason}")
         self.is_warned = True
 
-    def _rewind(self, step: int) -> None:
+    def _rewind(self, path: Path, step: int) -> None:
         """Drop the lines of later updates, which will be done again, and one that was cut off."""
-        if self.is_quiet or not self.path.is_file():
+        if self.is_quiet or not path.is_file():
             return
-        draft = self.path.with_name(self.path.name + ".draft")
+        draft = path.with_name(path.name + ".draft")
         try:
-            kept = [line for line in self.path.read_bytes().splitlines() if _step(line) <= step]
+            kept = [line for line in path.read_bytes().splitlines() if _step(line) <= step]
             draft.write_bytes(b"".join(line + b"\n" for line in kept))
-            os.replace(draft, self.path)
+            os.replace(draft, path)
         except OSError as error:
-            self._warn(error)
+            self._warn_once(path, error)
             draft.unlink(missing_ok=True)
+
+
+def _without_nan(row: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON knows no NaN: the loss of an update that was skipped is null."""
+    is_none = {name: isinstance(v, float) and not math.isfinite(v) for name, v in row.items()}
+    return {name: None if is_none[name] else value for name, value in row.items()}
 
 
 def _step(line: bytes) -> float:

@@ -47,7 +47,7 @@ class Trainer:
         hooks: Sequence[tuple[int, Action]] = (),
         state: TrainState | None = None,
         is_asked_to_stop: Callable[[], bool] = lambda: False,
-        warn: Callable[[str], None] = lambda line: None,
+        tell_split: Callable[[int], None] = lambda n_tokens: None,
     ) -> None:
         self.model = objective.network
         self.pad = objective.pad
@@ -64,7 +64,7 @@ class Trainer:
         self.hooks = hooks
         self.state = state or TrainState()
         self.is_asked_to_stop = is_asked_to_stop
-        self.warn = warn
+        self.tell_split = tell_split
         self.last_loss = float("nan")
         self.wants_to_stop = False  # by patience, or because somebody asked
         # number, loss and tokens of updates that the GPU may still be at
@@ -119,7 +119,7 @@ class Trainer:
             torch.cuda.empty_cache()
             most = max(batch.n_tokens for batch in batches)
             self.state.split_above = most // 2
-            self.warn(f"a batch of {most:,} target tokens does not fit in memory; such are split")
+            self.tell_split(most)
             batches = self._split(batches)
         return loss
 

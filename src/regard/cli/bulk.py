@@ -1,0 +1,178 @@
+"""A file translated into another: in sight, and after a kill from where it was.
+
+    out.part        whole chunks of lines, in order, synced one by one
+    out.part.json   what was asked: a translation goes on only as it began
+    out             the same as out.part, once all is there
+
+A chunk is cut at the same lines whether or not the work was stopped, so the output is the same.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from regard.cli.language import language
+from regard.cli.lines import chunks, readable, written
+from regard.data.formats import FORMATS, bare_path
+from regard.errors import ConfigError, DataError
+from regard.storage import sha256, write_json
+
+if TYPE_CHECKING:
+    from regard.cli.translate import Options
+    from regard.decode.results import Translation
+
+CHUNK = 512  # lines translated and written together
+SECONDS = 20.0  # between lines that tell how far it is, where there is no terminal
+ARCHIVES = (".gz", ".bz2", ".xz", ".zst")
+DOCUMENTS = (".srt", ".vtt", ".html", ".htm", ".docx", ".pdf")
+
+
+def check_source(source: Path) -> None:
+    """Refuse what is there not, or is no file of lines."""
+    if not source.is_file():
+        raise DataError("there is no file {path}", path=source)
+    kind = bare_path(source).suffix.lower()
+    if kind in DOCUMENTS or (kind in FORMATS and kind != ".tsv"):
+        raise ConfigError(
+            "{file} is no file of lines: plain text and .tsv are translated, {kind} is not yet",
+            file=source,
+            kind=kind,
+        )
+
+
+def check_target(target: Path) -> None:
+    """Refuse a place that cannot be written, before the work."""
+    if target.is_dir():
+        raise ConfigError("the output {path} is a directory; name a file in it", path=target)
+    if target.suffix in ARCHIVES:
+        raise ConfigError(
+            "the output {path} would be plain text; name it without {suffix}",
+            path=target,
+            suffix=target.suffix,
+        )
+    if not target.parent.is_dir():
+        raise ConfigError("there is no directory {path} to write to", path=target.parent)
+
+
+def translate_file(
+    source: Path,
+    target: Path,
+    translate: "Callable[[list[str]], list[Translation]]",
+    asked: "Options",
+    models: Sequence[Path],
+) -> None:
+    """Translate a file, chunk by chunk; what is there already is kept if asked to resume."""
+    n_lines = sum(map(len, chunks(source, CHUNK)))
+    facts = {
+        "input": sha256(source),
+        "lines": n_lines,
+        "models": [sha256(model / "MANIFEST.json") for model in models],
+        **asked.facts(),
+    }
+    part = target.with_name(target.name + ".part")
+    done = _begin(part, facts, resume=asked.resume)
+    with part.open("ab") as out, _Progress(n_lines) as progress:
+        for number, chunk in enumerate(chunks(source, CHUNK)):
+            first = number * CHUNK
+            if number >= done["chunks"]:
+                lines = [readable(line, first + n, asked.on_bad) for n, line in enumerate(chunk, 1)]
+                for line in written(lines, first, translate, asked):
+                    out.write(f"{line}\n".encode())
+                out.flush()
+                os.fsync(out.fileno())
+                done = {"chunks": number + 1, "bytes": out.tell()}
+                _note(part, facts, done)
+            progress.reached(first + len(chunk))
+    os.replace(part, target)
+    _sidecar(part).unlink(missing_ok=True)
+
+
+def _begin(part: Path, facts: Mapping[str, Any], *, resume: bool) -> dict[str, int]:
+    """How much is done already; what was begun otherwise is refused by name."""
+    nothing = {"chunks": 0, "bytes": 0}
+    if part.exists() and not resume:
+        raise ConfigError(
+            "{part} is a translation that was not finished; go on with --resume, or remove it",
+            part=part,
+        )
+    before = _noted(part)
+    if not part.exists() or before is None:
+        part.unlink(missing_ok=True)
+        _note(part, facts, nothing)
+        return nothing
+    if changed := [name for name, value in facts.items() if before["asked"].get(name) != value]:
+        raise ConfigError(
+            "{part} was begun with another {names}; ask for the same again, or remove it",
+            part=part,
+            names=", ".join(changed),
+        )
+    done: dict[str, int] = before["done"]
+    if part.stat().st_size < done["bytes"]:
+        raise DataError("{part} is shorter than it was; remove it and begin again", part=part)
+    os.truncate(part, done["bytes"])  # a chunk that was being written is written again
+    return done
+
+
+def _note(part: Path, facts: Mapping[str, Any], done: Mapping[str, int]) -> None:
+    draft = part.with_name(part.name + ".json.draft")
+    write_json(draft, {"asked": facts, "done": done})
+    os.replace(draft, _sidecar(part))
+
+
+def _noted(part: Path) -> dict[str, Any] | None:
+    try:
+        table: dict[str, Any] = json.loads(_sidecar(part).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return table
+
+
+def _sidecar(part: Path) -> Path:
+    return part.with_name(part.name + ".json")
+
+
+_PACE = {
+    "en": "{done:,} of {total:,} lines, {speed:,.0f} a second",
+    "zh": "{total:,}行中的{done:,}行，每秒{speed:,.0f}行",
+}
+
+
+class _Progress:
+    """How far it is: a bar on a terminal, else a line now and then."""
+
+    def __init__(self, total: int) -> None:
+        self.console = Console(stderr=True, highlight=False)
+        columns = (BarColumn(30), MofNCompleteColumn(), TextColumn("{task.description}"))
+        self.bar = Progress(*columns, TimeRemainingColumn(), console=self.console, transient=True)
+        self.task = self.bar.add_task("", total=total)
+        self.total = total
+        self.started = self.told = time.monotonic()
+        self.first: int | None = None
+
+    def __enter__(self) -> "_Progress":
+        if self.console.is_terminal:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.console.is_terminal:
+            self.bar.stop()
+
+    def reached(self, n_lines: int) -> None:
+        """So many lines are done."""
+        now = time.monotonic()
+        self.first = n_lines if self.first is None else self.first
+        speed = (n_lines - self.first) / max(now - self.started, 1e-9)
+        line = _PACE[language()].format(done=n_lines, total=self.total, speed=speed)
+        if self.console.is_terminal:
+            self.bar.update(self.task, completed=n_lines, description=line)
+        elif now - self.told > SECONDS:
+            self.told = now
+            click.echo(line, err=True)

@@ -1,0 +1,287 @@
+"""Search and scores by CTranslate2, the quick way on a CPU; equal to `reference.py`. No torch here.
+
+Where CTranslate2's own search is another than ours it is asked otherwise, or not at all:
+
+- at its limit it counts what has not ended as found, even if as many as the beam have. So a search
+  goes one word past its limit; who is not done there is searched for once more, up to the limit.
+- without a length penalty it stops at the first end. So none is a very small one.
+- it scores the words of a prefix 0, and others, where some are forbidden, as if those had no
+  probability. So `score` is asked for the scores. In a beam of 1 the words are the same; in a wider
+  one they are not, for hypotheses are compared by such scores, and `cannot` says so.
+- the first word of a beam it gives the attention of another sentence. So that is asked for by
+  itself.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from regard.bundle import Bundle
+from regard.config import ModelConfig
+from regard.decode.search import Hypothesis, Ids, Scored, Search, Sentence
+from regard.errors import ConfigError, DataError, ModelError, Word
+from regard.interchange.ctranslate2 import (
+    Dtype,
+    inexpressible,
+    open_converted,
+    source_word,
+    target_word,
+)
+from regard.text.vocab import Vocabulary
+
+FEWEST, MOST = 256, 1024  # tokens in a batch: more are no quicker, fewer are slower ...
+ROWS = 512  # ... and hypotheses, each of which has a number for every word of the vocabulary
+NO_PENALTY = 1e-30  # every length to the power of this is 1
+FAINTEST = 1e-30  # attention counts as no less, so that its logarithm is a number
+
+
+def cannot(model: ModelConfig, search: Search, sentences: Sequence[Sentence]) -> str | None:
+    """The first thing asked for that this engine cannot do as it is defined; None if it can."""
+    if what := inexpressible(model):
+        return what
+    if any(sentence.terms for sentence in sentences):
+        return "terms"
+    if search.temperature > 0.0:
+        return f"temperature = {search.temperature}"
+    if search.groups > 1:
+        return f"groups = {search.groups}"
+    if search.beam > 1:
+        rules = {
+            "prefix": any(sentence.prefix for sentence in sentences),
+            "forbidden": search.forbidden,
+            f"no_repeat = {search.no_repeat}": search.no_repeat,
+            f"min_len = {search.min_len}": search.min_len,
+        }
+        asked = (f"{name}, beam = {search.beam}" for name, is_asked in rules.items() if is_asked)
+        return next(asked, None)
+    return None
+
+
+class CTranslate2Engine:
+    """A bundle that runs in CTranslate2, on the CPU.
+
+    Each batch has one thread, and as many run at once as there are processors: threads that share
+    a batch wait for one another at every product, and wait long where others use the machine.
+    """
+
+    def __init__(self, bundle: Bundle, dtype: Dtype = "float32", *, threads: int = 0) -> None:
+        self.model = bundle.model
+        self.src, self.tgt = bundle.src_tokenizer.vocab, bundle.tgt_tokenizer.vocab
+        self.threads = threads or os.cpu_count() or 1
+        self.translator = open_converted(bundle, dtype, parallel=self.threads, threads=1)
+        self.src_words = [source_word(id) for id in range(len(self.src))]
+        self.tgt_words = [target_word(id) for id in range(len(self.tgt))]
+
+    def search(self, sentences: Sequence[Sentence], search: Search) -> list[list[Hypothesis]]:
+        """For each sentence its `nbest` hypotheses, the best first."""
+        if what := cannot(self.model, search, sentences):
+            raise ConfigError(
+                "the ctranslate2 engine cannot do {what}; choose the torch engine", what=what
+            )
+        self._check([one.ids for one in sentences], self.src, "source")
+        _check_ids([*search.forbidden, *(one.prefix for one in sentences)], self.tgt, "target")
+        found = self._found(sentences, search)
+        has_rules = search.forbidden or search.no_repeat or search.min_len
+        if has_rules or any(one.prefix for one in sentences):
+            found = self._rescored(sentences, found, search.length_penalty)
+        if search.coverage_penalty:
+            found = [_covering(own, search.coverage_penalty) for own in found]
+        found = [own[: search.nbest] for own in found]
+        if search.wants_attention:
+            return found
+        return [[replace(one, attention=None) for one in own] for own in found]
+
+    def score(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
+        """How probable each target is after its source; neither of them has its end left out."""
+        self._check([source for source, _ in pairs], self.src, "source")
+        self._check([target for _, target in pairs], self.tgt, "target", least=0)
+        end = (self.tgt.eos,)
+        running = [
+            (
+                places,
+                self.translator.score_batch(
+                    [self._source(pairs[place][0]) for place in places],
+                    [
+                        # CTranslate2 adds an end, wanted or not.
+                        self._target(target[:-1] if target[-1:] == end else target)
+                        for target in (pairs[place][1] for place in places)
+                    ],
+                    max_input_length=0,
+                    asynchronous=True,
+                ),
+            )
+            for places in self._batches(range(len(pairs)), [max(map(len, p)) for p in pairs], 1)
+        ]
+        scored = [Scored(())] * len(pairs)
+        for places, results in running:
+            for place, result in zip(places, results, strict=True):
+                log_probs = result.result().log_probs
+                scored[place] = Scored(tuple(log_probs[: len(pairs[place][1])]))
+        return scored
+
+    def _found(self, sentences: Sequence[Sentence], search: Search) -> list[list[Hypothesis]]:
+        """As many hypotheses as the beam for each sentence, by CTranslate2's own scores."""
+        lens = [len(one.ids) for one in sentences]
+        limits = [min(search.max_len or 2 * n + 20, self.model.max_len) for n in lens]
+        found: list[list[Hypothesis]] = [[] for _ in sentences]
+        batches = list(self._batches(range(len(sentences)), lens, search.beam))
+        past = [max(limits[place] for place in batch) + 1 for batch in batches]
+        for place, own in self._run(sentences, search, zip(batches, past, strict=True)):
+            found[place] = own
+        # A search that did not end in time has at least one hypothesis that is too long.
+        late = [place for place, n in enumerate(limits) if max(map(_steps, found[place])) > n]
+        again = [
+            (batch, limit)
+            for limit, places in groupby(sorted(late, key=limits.__getitem__), limits.__getitem__)
+            for batch in self._batches(list(places), lens, search.beam)
+        ]
+        for place, own in self._run(sentences, search, again):
+            found[place] = own
+        if search.beam > 1 and _wants_attention(search):
+            first = Search(beam=1, wants_attention=True)
+            for place, [one] in self._run(sentences, first, [(batch, 1) for batch in batches]):
+                found[place] = [_with_first(one, own) for own in found[place]]
+        return found
+
+    def _run(
+        self,
+        sentences: Sequence[Sentence],
+        search: Search,
+        batches: Iterable[tuple[Sequence[int], int]],
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """What CTranslate2 finds for batches, each with the most words it may say."""
+        running = [
+            (batch, self._start([sentences[place] for place in batch], search, limit))
+            for batch, limit in batches
+        ]
+        for batch, results in running:
+            for place, result in zip(batch, results, strict=True):
+                yield place, self._hypotheses(result.result())
+
+    def _start(self, sentences: Sequence[Sentence], search: Search, limit: int) -> list[Any]:
+        prefixes = [self._target(one.prefix) for one in sentences]
+        results: list[Any] = self.translator.translate_batch(
+            [self._source(one.ids) for one in sentences],
+            target_prefix=prefixes if any(prefixes) else None,
+            asynchronous=True,
+            beam_size=search.beam,
+            num_hypotheses=search.beam,
+            length_penalty=search.length_penalty or NO_PENALTY,
+            no_repeat_ngram_size=search.no_repeat,
+            suppress_sequences=[self._target(words) for words in search.forbidden] or None,
+            return_end_token=True,
+            max_input_length=0,
+            max_decoding_length=limit,
+            min_decoding_length=min(search.min_len, limit),
+            return_scores=True,
+            return_attention=_wants_attention(search),
+        )
+        return results
+
+    def _hypotheses(self, result: Any) -> list[Hypothesis]:
+        end = self.tgt_words[self.tgt.eos]
+        hypotheses = []
+        for place, words in enumerate(result.hypotheses):
+            is_finished = words[-1] == end
+            ids = tuple(map(int, words[:-1] if is_finished else words))
+            attention = tuple(map(tuple, result.attention[place])) if result.attention else None
+            hypotheses.append(Hypothesis(ids, result.scores[place], is_finished, attention))
+        return hypotheses
+
+    def _rescored(
+        self, sentences: Sequence[Sentence], found: Sequence[Sequence[Hypothesis]], penalty: float
+    ) -> list[list[Hypothesis]]:
+        """The same hypotheses with the scores that the network gives them, the best first."""
+        pairs = [
+            (sentence.ids, (*one.ids, self.tgt.eos) if one.is_finished else one.ids)
+            for sentence, own in zip(sentences, found, strict=True)
+            for one in own
+        ]
+        scores = (sum(one.log_probs) / len(one.log_probs) ** penalty for one in self.score(pairs))
+        return [
+            sorted((replace(one, score=next(scores)) for one in own), key=lambda one: -one.score)
+            for own in found
+        ]
+
+    def _batches(
+        self, places: Sequence[int], lens: Sequence[int], beam: int
+    ) -> Iterator[list[int]]:
+        """Places of like lengths, within as many tokens that every thread has something to do."""
+        n_tokens = sum(lens[place] for place in places)
+        most = max(FEWEST, min(MOST, n_tokens // self.threads))
+        batch: list[int] = []
+        for place in sorted(places, key=lens.__getitem__):
+            n = len(batch) + 1
+            if batch and (n * lens[place] > most or n * beam > ROWS):
+                yield batch
+                batch = []
+            batch.append(place)
+        if batch:
+            yield batch
+
+    def _source(self, ids: Ids) -> list[str]:
+        return [self.src_words[id] for id in ids]
+
+    def _target(self, ids: Ids) -> list[str]:
+        return [self.tgt_words[id] for id in ids]
+
+    def _check(self, rows: Sequence[Ids], vocab: Vocabulary, side: str, least: int = 1) -> None:
+        """Refuse what CTranslate2 would read as something else, or fail at without a word."""
+        _check_ids(rows, vocab, side)
+        lens = [len(row) for row in rows]
+        if lens and min(lens) < least:
+            raise DataError(
+                "{side} has a sentence of length {length}", side=Word(side), length=min(lens)
+            )
+        if lens and max(lens) > self.model.max_len:
+            raise ModelError(
+                "the text has {longest} tokens but the model's positions end at {max_len}; "
+                "split it, or build the model with a larger max_len",
+                longest=max(lens),
+                max_len=self.model.max_len,
+            )
+
+
+def _check_ids(rows: Sequence[Ids], vocab: Vocabulary, side: str) -> None:
+    for row in rows:
+        for id in row:
+            if not 0 <= id < len(vocab):
+                raise DataError(
+                    "{side} id {id} is outside the vocabulary, whose {n_words} ids are 0 to {last}",
+                    side=Word(side),
+                    id=id,
+                    n_words=len(vocab),
+                    last=len(vocab) - 1,
+                )
+
+
+def _steps(hypothesis: Hypothesis) -> int:
+    """How many words it took to find it, its end counted."""
+    return len(hypothesis.ids) + hypothesis.is_finished
+
+
+def _wants_attention(search: Search) -> bool:
+    return search.wants_attention or search.coverage_penalty != 0.0
+
+
+def _with_first(first: Hypothesis, hypothesis: Hypothesis) -> Hypothesis:
+    """A hypothesis whose first word looks where `first` looks: both have the start before it."""
+    assert first.attention is not None
+    assert hypothesis.attention is not None
+    return replace(hypothesis, attention=(first.attention[0], *hypothesis.attention[1:]))
+
+
+def _covering(hypotheses: Sequence[Hypothesis], penalty: float) -> list[Hypothesis]:
+    """Hypotheses with `penalty` times their coverage added to their scores, the best first."""
+    again = [replace(one, score=one.score + penalty * _coverage(one)) for one in hypotheses]
+    return sorted(again, key=lambda one: -one.score)
+
+
+def _coverage(hypothesis: Hypothesis) -> float:
+    """Σ log min(Σ attention, 1) over the source: the attention that its words paid each token."""
+    looked_at = np.array(hypothesis.attention, dtype=np.float64).sum(axis=0)
+    return float(np.log(looked_at.clip(FAINTEST, 1.0)).sum())

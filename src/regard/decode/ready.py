@@ -1,0 +1,60 @@
+"""A network as a search sees it: a step, a state that can reorder its rows, and no more."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.attention.layout import Padded
+from regard.decode.search import Ids, Search, Sentence
+
+
+class State(Protocol):
+    """What a network remembers of each row; the rows of a sentence stand together."""
+
+    def reorder(self, rows: Int[Tensor, "N"], sentences: Int[Tensor, "B"] | None = None) -> Self:
+        """Row i becomes what row `rows[i]` was, and of the sentences those given stay, or all."""
+        ...
+
+
+S = TypeVar("S", bound=State)
+Step = Callable[[Int[Tensor, "N"], S], tuple[Float[Tensor, "N V"], S]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready(Generic[S]):
+    """A network that has read its sentences and is ready to write: a row for each of them."""
+
+    step: Step[S]
+    state: S
+    bos: int
+    eos: int
+    longest: int  # as far as the network's positions go
+    device: torch.device
+
+    def limit(self, sentence: Sentence, search: Search) -> int:
+        """How many words a translation may have; it is the sentence's own, in any batch."""
+        return min(search.max_len or 2 * len(sentence.ids) + 20, self.longest)
+
+    def tensor(self, numbers: NDArray[np.int64]) -> Int[Tensor, "_"]:
+        """These numbers on the network's device."""
+        return torch.from_numpy(numbers).to(self.device)
+
+
+def is_worth_leaving(n_stay: int, n_sentences: int) -> bool:
+    """Whether so many have ended that it pays to copy what is remembered of the others."""
+    return n_stay <= 0.875 * n_sentences
+
+
+def padded_ids(
+    rows: Sequence[Ids], pad: int, device: torch.device
+) -> tuple[Int[Tensor, "B T"], Padded]:
+    """Rows of ids as one tensor, and their lengths."""
+    longest = max(map(len, rows))
+    ids = torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows], device=device)
+    return ids, Padded(torch.tensor([len(row) for row in rows], device=device))

@@ -1,0 +1,186 @@
+"""Between texts and the ids an engine takes: which direction, which parts, and back again."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from regard.decode.passage import Passage, is_blank, passage, spellings
+from regard.decode.results import Alignment, Alternative, Translation, links_of
+from regard.decode.search import Hypothesis, Ids, Sentence
+from regard.errors import ConfigError, DataError, Word
+from regard.text.scripts import is_mostly_han
+from regard.text.tokenizer import Tokenizer
+
+Direction = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One text on its way: where it goes, and its parts that hold something to translate."""
+
+    text: str
+    direction: Direction
+    passage: Passage
+    sentences: tuple[Sentence | None, ...]  # None: a blank part, which stays as it is
+
+
+class Wording:
+    """The tokenizers of a model, the directions it goes, and the most tokens it can take."""
+
+    def __init__(
+        self, src: Tokenizer, tgt: Tokenizer, directions: Sequence[Direction], longest: int
+    ) -> None:
+        self.src, self.tgt = src, tgt
+        self.directions = tuple(directions)
+        self.longest = longest
+        # Beside its own tokens a source has its end, and maybe the language that is asked for.
+        self.n_asking = 1 if src.vocab.languages else 0
+
+    def asked(
+        self,
+        texts: Sequence[str],
+        wanted: Sequence[Direction],
+        *,
+        prefix: str = "",
+        terms: Mapping[str, str] | None = None,
+    ) -> list[Asked]:
+        """The texts in sentences; `wanted` has a direction for each, and may leave it open."""
+        begun = tuple(self.tgt.encode(prefix)) if prefix else ()
+        said = {
+            word: spellings(term, self.tgt) for word, term in (terms or {}).items() if word and term
+        }
+        stripped = [text.strip() for text in texts]
+        # One look at all texts together is much faster than one at each.
+        encoded = self.src.encode_all(stripped)
+        asked = []
+        for text, bare, ids, way in zip(texts, stripped, encoded, wanted, strict=True):
+            direction = self._direction(text, way)
+            parts = self._passage(bare, ids)
+            sentences = []
+            for number, part in enumerate(parts.parts):
+                row = tuple(ids if part == bare else self.src.encode(part))
+                asks = tuple(spelled for word, spelled in said.items() if word in part)
+                sentence = Sentence(self._source(row, direction), () if number else begun, asks)
+                sentences.append(None if is_blank(part) else sentence)
+            asked.append(Asked(text, direction, parts, tuple(sentences)))
+        return asked
+
+    def _passage(self, text: str, ids: Sequence[int]) -> Passage:
+        if is_blank(text):
+            return Passage(("",), ("", ""))
+        if self._fit(ids) and len(text.splitlines()) == 1:
+            return Passage((text,), ("", ""))  # as almost always, so it need not be measured again
+        return passage(text, lambda part: self._fit(self.src.encode(part)))
+
+    def _fit(self, ids: Sequence[int]) -> bool:
+        return self.n_asking + len(ids) + 1 <= self.longest
+
+    def _source(self, ids: Ids, direction: Direction) -> Ids:
+        vocab = self.src.vocab
+        asks = (vocab.language(direction[1]),) if vocab.languages else ()
+        return (*asks, *ids, vocab.eos)
+
+    def pair(self, src: str, tgt: str, tgt_lang: str) -> tuple[Ids, Ids]:
+        """The ids of a source and a given translation, both with their ends."""
+        direction = self._direction(src, ("", tgt_lang))
+        ids = (
+            self._source(tuple(self.src.encode(src.strip())), direction),
+            (*self.tgt.encode(tgt.strip()), self.tgt.vocab.eos),
+        )
+        for side, row in zip((Word("source"), Word("translation")), ids, strict=True):
+            if len(row) > self.longest:
+                raise DataError(
+                    "a {side} of {tokens} tokens is longer than the {most} that this model has "
+                    "positions for; give it in parts",
+                    side=side,
+                    tokens=len(row),
+                    most=self.longest,
+                )
+        return ids
+
+    def _direction(self, text: str, wanted: Direction) -> Direction:
+        """The direction asked for, or else the one whose source is written in the text's script."""
+        ways = [
+            way
+            for way in self.directions
+            if all(not asked or asked == one for asked, one in zip(wanted, way, strict=True))
+        ]
+        if not ways:
+            raise ConfigError(
+                "this model does not go {asked}; it goes {known}",
+                asked=_arrow(wanted),
+                known=", ".join(map(_arrow, self.directions)),
+            )
+        if len(ways) == 1:
+            return ways[0]
+        is_chinese = is_mostly_han(text)
+        return next((way for way in ways if way[0].startswith("zh") == is_chinese), ways[0])
+
+    def forbidden(self, words: Iterable[str]) -> tuple[Ids, ...]:
+        """What must not be said, so that none of the words is."""
+        return tuple(chain.from_iterable(spellings(word, self.tgt) for word in words if word))
+
+    def translations(
+        self, asked: Sequence[Asked], found: Sequence[list[Hypothesis]]
+    ) -> list[Translation]:
+        """The texts again, of the hypotheses for each of their sentences."""
+        rest = iter(found)
+        return [self._translation(one, rest) for one in asked]
+
+    def _translation(self, asked: Asked, found: Iterator[list[Hypothesis]]) -> Translation:
+        parts = [None if one is None else (one, next(found)) for one in asked.sentences]
+        n_best = max((len(part[1]) for part in parts if part is not None), default=1)
+        alternatives = [
+            # A part with fewer hypotheses than another has its last in all that follow.
+            self._alternative(asked, [p and (p[0], p[1][min(rank, len(p[1]) - 1)]) for p in parts])
+            for rank in range(n_best)
+        ]
+        return Translation(asked.text, *asked.direction, tuple(alternatives))
+
+    def _alternative(
+        self, asked: Asked, parts: Sequence[tuple[Sentence, Hypothesis] | None]
+    ) -> Alternative:
+        texts = ["" if part is None else self._said(part[1]) for part in parts]
+        real = [part for part in parts if part is not None]
+        scores = [hypothesis.score for _, hypothesis in real]
+        return Alternative(
+            asked.passage.joined(texts, asked.direction[1]),
+            sum(scores) / len(scores) if scores else 0.0,
+            all(hypothesis.is_finished for _, hypothesis in real),
+            self._alignment(real) if any(h.attention is not None for _, h in real) else None,
+        )
+
+    def _said(self, hypothesis: Hypothesis) -> str:
+        """The text of a part: one line, even if a network has spelled a line break."""
+        return " ".join(self.tgt.decode(hypothesis.ids).splitlines())
+
+    def _alignment(self, parts: Sequence[tuple[Sentence, Hypothesis]]) -> Alignment:
+        """The links of all parts, counted through."""
+        src: list[str] = []
+        tgt: list[str] = []
+        links: list[tuple[int, int]] = []
+        first = self.n_asking
+        for sentence, hypothesis in parts:
+            ids = sentence.ids[first:-1]
+            rows = [row[first : first + len(ids)] for row in hypothesis.attention or ()]
+            links += [
+                (a + len(src), b + len(tgt))
+                for a, b in links_of(rows, len(ids), len(hypothesis.ids))
+            ]
+            src += pieces_of(self.src, ids)
+            tgt += pieces_of(self.tgt, hypothesis.ids)
+        return Alignment(tuple(src), tuple(tgt), tuple(links))
+
+
+def sentences_of(asked: Iterable[Asked]) -> list[Sentence]:
+    """All that is to be translated, in order."""
+    return [one for text in asked for one in text.sentences if one is not None]
+
+
+def pieces_of(tokenizer: Tokenizer, ids: Iterable[int]) -> tuple[str, ...]:
+    """Ids as the vocabulary writes them."""
+    return tuple(tokenizer.vocab.pieces[id] for id in ids)
+
+
+def _arrow(direction: Direction) -> str:
+    return " → ".join(side or "?" for side in direction)

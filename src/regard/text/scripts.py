@@ -1,0 +1,28 @@
+"""Which script a text is written in, as far as regard needs to know."""
+
+import re
+
+HAN_WEIGHT = 3.0  # a Chinese character says about as much as three Latin letters
+_UNSPACED = ("zh", "cmn", "zho", "yue", "ja", "th", "lo", "km", "my")
+
+
+def is_han(character: str) -> bool:
+    """A Chinese character of any of the blocks."""
+    return (
+        "\u4e00" <= character <= "\u9fff"
+        or "\u3400" <= character <= "\u4dbf"
+        or "\U00020000" <= character <= "\U0003ffff"
+        or "\uf900" <= character <= "\ufaff"
+    )
+
+
+def is_mostly_han(text: str) -> bool:
+    """Whether a text is Chinese, rather than another language with some Chinese in it."""
+    n_han = sum(map(is_han, text))
+    n_others = sum(char.isalpha() for char in text) - n_han
+    return n_han * HAN_WEIGHT > n_others
+
+
+def is_unspaced(language: str) -> bool:
+    """Whether a language writes its words without spaces."""
+    return re.split("[-_]", language.lower())[0] in _UNSPACED
