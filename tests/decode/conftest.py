@@ -51,14 +51,14 @@ class Toy:
 
     def __init__(self, seed, n_words=WORDS, longest=1000):
         self.seed, self.n_words, self.longest = seed, n_words, longest
-        self.n_steps = 0
+        self.n_steps = self.n_rows = 0
 
     def ready(self, sentences):
         state = Written(tuple(one.ids for one in sentences), ((),) * len(sentences))
         return Ready(self.step, state, BOS, EOS, self.longest, torch.device("cpu"))
 
     def step(self, token, state):
-        self.n_steps += 1
+        self.n_steps, self.n_rows = self.n_steps + 1, self.n_rows + len(token)
         rows = tuple(
             (*ids, word) if word != BOS else ids
             for word, ids in zip(token.tolist(), state.rows, strict=True)

@@ -255,10 +255,12 @@ def test_many_sentences_end_each_at_its_own_time_and_the_search_with_the_last(to
     some = [Sentence((n,)) for n in range(24)]
     network, search = toy(3), Search(beam=2)
     found = beam_search(network.ready(some), some, search)
-    alone = []
+    alone, n_rows = [], 0
     for sentence in some:
         one = toy(3)
         alone += beam_search(one.ready([sentence]), [sentence], search)
         assert one.n_steps <= network.n_steps < 22
+        n_rows += one.n_rows
     assert found == alone
     assert all(one.is_finished for own in found for one in own)
+    assert n_rows <= network.n_rows < 1.25 * n_rows  # who has ended is no longer stepped

@@ -48,6 +48,21 @@ def test_a_row_that_never_ends_stops_at_the_limit():
     assert (long.ids, long.is_finished) == ((2, 3, 4, 5), False)
 
 
+def test_every_sentence_has_its_own_limit():
+    some = [Sentence((99,)), Sentence((99, 0, 0))]
+    state = Counting(torch.tensor([99, 99]))
+    ready = Ready(state.step, state, BOS, EOS, 24, torch.device("cpu"))
+    found = greedy(ready, some, Search(beam=1))
+    assert [len(own[0].ids) for own in found] == [22, 24]
+
+
+def test_what_has_ended_is_no_longer_stepped(toy):
+    some, network = [Sentence((n,)) for n in range(40)], toy(3)
+    found = greedy(network.ready(some), some, Search(beam=1))
+    steps = sum(len(own[0].ids) + 1 for own in found)
+    assert steps <= network.n_rows < 1.25 * steps
+
+
 @given(lengths=st.lists(st.integers(0, 25), min_size=1, max_size=20))
 def test_rows_that_have_ended_are_given_back_and_the_others_do_not_notice(lengths):
     expected = [tuple(range(2, 2 + length)) for length in lengths]

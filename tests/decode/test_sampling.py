@@ -115,6 +115,14 @@ def test_other_seeds_have_other_dice_and_the_same_seed_the_same(toy):
     assert found(3) == found(3)
 
 
+def test_every_sentence_has_dice_of_its_own(toy):
+    some = [Sentence((7,)), Sentence((8,)), Sentence((7,))]
+    network = toy(1)
+    alike = network.ready([some[0]] * 3)  # all that differs is what they are called
+    found = sample(alike, some, Search(temperature=2.0, nbest=20, max_len=9))
+    assert found[0] == found[2] != found[1]
+
+
 @given(seed=st.integers(0, 10**6))
 def test_near_no_temperature_the_draw_is_greedy(toy, seed):
     some = [Sentence((7,)), Sentence((8, 8))]

@@ -172,13 +172,21 @@ def coverage(attention):
     return sum(math.log(min(1.0, sum(column))) for column in zip(*attention, strict=True))
 
 
-def test_terms_are_said_and_only_where_they_are_not_said_anyway(bundle, engine, some):
-    tgt, search = bundle.tgt_tokenizer, Search(beam=4)
+def test_a_term_that_is_said_anyway_costs_nothing(engine, some, monkeypatch):
+    search = Search(beam=4)
     plain = engine.search(some, search)
+    seen, read = [], engine._read
+    monkeypatch.setattr(engine, "_read", lambda few: seen.extend(few) or read(few))
     said = [
         Sentence(one.ids, (), ((own[0].ids[:2],),)) for one, own in zip(some, plain, strict=True)
     ]
     assert_same(engine.search(said, search), plain)
+    assert sorted(one.ids for one in seen) == sorted(one.ids for one in some)
+    assert not any(one.terms for one in seen)
+
+
+def test_terms_are_said_in_one_of_their_spellings(bundle, engine, some):
+    tgt, search = bundle.tgt_tokenizer, Search(beam=4)
     wanted = [tuple(tgt.encode(word)) for word in ("bananas", "very old", "Peking")]
     asked = [Sentence(one.ids, (), ((wanted[n % 3], (3, 3, 3)),)) for n, one in enumerate(some)]
     found = engine.search(asked, search)
@@ -227,8 +235,10 @@ def test_scores_come_in_the_order_of_the_pairs(engine, some, monkeypatch):
     assert together[7].log_probs == pytest.approx(engine.score(pairs[7:8])[0].log_probs, abs=1e-4)
 
 
-def test_several_models_speak_with_one_voice(bundle, engine, some):
-    both = torch_engine([bundle, bundle], CPU)
+def test_several_models_speak_with_one_voice_as_far_as_all_their_positions_go(bundle, engine, some):
+    shorter = replace(bundle, model=replace(bundle.model, max_len=99))
+    both = torch_engine([bundle, shorter], CPU)
+    assert (engine.longest, both.longest) == (256, 99)
     search = Search(beam=3, nbest=2)
     assert_same(both.search(some[:6], search), engine.search(some[:6], search))
 
