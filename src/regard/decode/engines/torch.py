@@ -24,7 +24,7 @@ from regard.model.build import build_model
 from regard.model.weights import load_weights
 
 SENTENCES = 64  # translated at once on a CPU, where more are not quicker ...
-TOKENS = 16384  # ... and source tokens, counted for each hypothesis
+TOKENS = 4096  # ... and source tokens, counted for each hypothesis
 SCORED = 2048  # tokens of a side that are scored at once
 GPU = 8  # times as much is done at once there
 
