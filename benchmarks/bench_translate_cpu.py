@@ -33,6 +33,7 @@ RESULTS = Path(__file__).parent / "results" / "translate_2-core-cpu_202611.md"
 SENTENCES, ALONE = 1000, 12  # in all, and of a round those translated one by one
 BASE_SENTENCES = 64  # of a round of the base-size model
 BATCHES = (16, 32, 64, 128)
+PAUSE = 0.5  # seconds: threads of the system before wait busily for a while for more work
 BEAMS = (1, 5)
 
 
@@ -175,6 +176,7 @@ def start(name: str, path: Path) -> Connection:
 
 
 def ask(pipe: Connection, texts: Sequence[str], beam: int, batch: int) -> tuple[float, list[str]]:
+    time.sleep(PAUSE)
     pipe.send((texts, beam, batch))
     answer: tuple[float, list[str]] = pipe.recv()
     return answer
