@@ -31,8 +31,8 @@ ROOT = Path(__file__).parents[1]
 SMALL = ROOT / "tests" / "models" / "tatoeba-zh-en"
 RESULTS = Path(__file__).parent / "results" / "translate_2-core-cpu_202611.md"
 SENTENCES, ALONE = 1000, 12  # in all, and of a round those translated one by one
-BASE_SENTENCES = 64  # of a round of the base-size model
-BATCHES = (16, 32, 64, 128)
+BASE_SENTENCES, BASE_ALONE = 32, 4  # of a round of the base-size model
+BATCHES = (16, 32, 64)
 PAUSE = 0.5  # seconds: threads of the system before wait busily for a while for more work
 BEAMS = (1, 5)
 
@@ -185,7 +185,7 @@ def ask(pipe: Connection, texts: Sequence[str], beam: int, batch: int) -> tuple[
 # --- measurements
 
 
-def measure(path: Path, rounds: Sequence[Sequence[str]]) -> list[str]:
+def measure(path: Path, rounds: Sequence[Sequence[str]], alone: int) -> list[str]:
     """The lines of one model's tables."""
     pipes = {name: start(name, path) for name in SYSTEMS}
     best = {
@@ -204,7 +204,7 @@ def measure(path: Path, rounds: Sequence[Sequence[str]]) -> list[str]:
         for batch in (1, 0):
             seconds: dict[str, list[float]] = {name: [] for name in SYSTEMS}
             for texts in rounds:
-                texts = texts[:ALONE] if batch == 1 else texts
+                texts = texts[:alone] if batch == 1 else texts
                 said = {}
                 for name, pipe in pipes.items():
                     size = batch or best.get((name, beam), 0)
@@ -320,15 +320,15 @@ def main() -> None:
     asked = parser.parse_args()
     with gzip.open(asked.data / "test_hans.zh.gz", "rt", encoding="utf-8") as file:
         texts = [line.strip() for line in file][:SENTENCES]
-    dealt = [texts[n :: asked.rounds] for n in range(asked.rounds)]
+    dealt, alone = [texts[n :: asked.rounds] for n in range(asked.rounds)], ALONE
     lines = heading(asked.rounds)
     with tempfile.TemporaryDirectory() as directory:
         for name in asked.models:
             bundle = open_bundle(SMALL)
             if name == "base":
                 bundle = open_bundle(base_bundle(Path(directory), bundle))
-                dealt = [part[:BASE_SENTENCES] for part in dealt]
-            lines += ["", f"## {name}", "", *measure(bundle.path, dealt)]
+                dealt, alone = [part[:BASE_SENTENCES] for part in dealt], BASE_ALONE
+            lines += ["", f"## {name}", "", *measure(bundle.path, dealt, alone)]
             lines += ["", *floor_lines(bundle)]
             print("\n".join(lines), flush=True)
     if asked.write:

@@ -75,15 +75,20 @@ class SubwordTokenizer:
         together = "\n".join(texts)
         if SPACE not in together and self.normalizer.leaves(together):
             # Nothing to normalise in any of them, as is usual: one look at all is much faster.
-            plain: list[list[int]] = self._processor.encode(list(texts), num_threads=threads)
-            return plain
+            return self._ids(texts, threads)
         normalized = [self.normalizer(text) for text in texts]
         # No piece holds a newline, so it comes out as one byte, and marks the place of a ▁.
         safe = [text.replace(SPACE, "\n") for text in normalized]
-        rows: list[list[int]] = self._processor.encode(safe, num_threads=threads)
+        rows = self._ids(safe, threads)
         for at, text in enumerate(normalized):
             if SPACE in text:
                 rows[at] = self._restored(rows[at], text)
+        return rows
+
+    def _ids(self, texts: Sequence[str], threads: int) -> list[list[int]]:
+        if len(texts) == 1:  # for a list SentencePiece starts threads, which takes a millisecond
+            return [self._processor.encode(texts[0])]
+        rows: list[list[int]] = self._processor.encode(list(texts), num_threads=threads)
         return rows
 
     def decode(self, ids: Sequence[int]) -> str:
