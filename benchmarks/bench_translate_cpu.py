@@ -12,6 +12,7 @@ goes from raw text to raw text. A ratio is the median of the rounds', with its s
 
 import argparse
 import gzip
+import itertools
 import multiprocessing
 import statistics
 import subprocess
@@ -188,6 +189,9 @@ def ask(pipe: Connection, texts: Sequence[str], beam: int, batch: int) -> tuple[
 def measure(path: Path, rounds: Sequence[Sequence[str]], alone: int) -> list[str]:
     """The lines of one model's tables."""
     pipes = {name: start(name, path) for name in SYSTEMS}
+    for pipe in pipes.values():
+        for beam, batch in itertools.product(BEAMS, (1, BATCHES[0])):
+            ask(pipe, rounds[0][:alone], beam, batch)  # loaded and warm before the clock starts
     best = {
         (name, beam): best_batch(pipes[name], rounds[0], beam)
         for name in BY_BATCH
@@ -203,10 +207,12 @@ def measure(path: Path, rounds: Sequence[Sequence[str]], alone: int) -> list[str
     for beam in BEAMS:
         for batch in (1, 0):
             seconds: dict[str, list[float]] = {name: [] for name in SYSTEMS}
-            for texts in rounds:
+            for number, texts in enumerate(rounds):
                 texts = texts[:alone] if batch == 1 else texts
                 said = {}
-                for name, pipe in pipes.items():
+                names = list(pipes)
+                for name in names if number % 2 else reversed(names):  # nobody is always second
+                    pipe = pipes[name]
                     size = batch or best.get((name, beam), 0)
                     took, said[name] = ask(pipe, texts, beam, size)
                     seconds[name].append(took / len(texts))
@@ -228,8 +234,7 @@ def measure(path: Path, rounds: Sequence[Sequence[str]], alone: int) -> list[str
 
 
 def best_batch(pipe: Connection, texts: Sequence[str], beam: int) -> int:
-    """The batch size with which a system is fastest, warmed up."""
-    ask(pipe, texts, beam, BATCHES[0])
+    """The batch size with which a system is fastest."""
     return min(BATCHES, key=lambda size: ask(pipe, texts, beam, size)[0])
 
 

@@ -66,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Before torch is loaded: its threads soon sleep when they wait for each other. By default they
     # spin for long, and beside another busy program an update takes fifty times as long.
     os.environ.setdefault("GOMP_SPINCOUNT", "3000")
+    # oneDNN keeps a program for each shape it meets, and text comes in thousands of shapes.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
     try:
         sys.exit(regard.main(args=arguments, prog_name="regard", standalone_mode=False))
     except click.exceptions.NoArgsIsHelpError as error:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from regard.bundle import Bundle
 from regard.decode.beam import beam_search
+from regard.decode.engines.memory import give_back_memory
 from regard.decode.engines.packed import can_pack, pack
 from regard.decode.ensemble import Ensemble, Network
 from regard.decode.greedy import greedy
@@ -24,7 +25,8 @@ from regard.model.build import build_model
 from regard.model.weights import load_weights
 
 SENTENCES = 64  # translated at once on a CPU, where more are not quicker ...
-TOKENS = 4096  # ... and source tokens, counted for each hypothesis
+TOKENS = 2048  # ... and source tokens, counted for each hypothesis
+MANY = 1024  # source tokens after which it pays to give memory back
 SCORED = 2048  # tokens of a side that are scored at once
 GPU = 8  # times as much is done at once there
 
@@ -107,6 +109,9 @@ class TorchEngine:
                 hypotheses = beam_search(ready, some, search)
             for place, own in zip(chosen, hypotheses, strict=True):
                 found[place] = own
+            if max(len(one.ids) for one in some) * len(some) > MANY:
+                del ready
+                give_back_memory()
         if search.coverage_penalty:
             found = self._covering(sentences, found, search.coverage_penalty)
         return [own[: search.nbest] for own in found]
