@@ -207,7 +207,7 @@ def test_too_little_memory_splits_batches_or_ends_in_a_sentence(runs):
         "smaller model"
     )
     assert runs.saved("one") == [1]
-    limit = LIMIT.format(megabytes=120)
+    limit = LIMIT.format(megabytes=160)
     child = runs.start("one", *large, "train.steps=2", flags=["--resume"], before=limit)
     assert child.end() == 0, child.said()
     assert "target tokens does not fit in memory; such are split\n" in child.said()

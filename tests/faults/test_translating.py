@@ -1,7 +1,6 @@
 """Text that is meant to hurt, and a translation that is killed."""
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -37,12 +36,16 @@ def hostile_line(dice):
 def translated(source, target, *arguments):
     """The output's lines, and the most memory it took, in MB."""
     command = [sys.executable, "-m", "regard", "translate", "--model", str(TATOEBA), *arguments]
-    done = subprocess.run(
-        [*command, "-i", str(source), "-o", str(target)],
-        capture_output=True, env={**os.environ, "REGARD_LANG": "en"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    log = target.with_suffix(".log")
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            [*command, "-i", str(source), "-o", str(target)],
+            stdout=said, stderr=said, env={**os.environ, "REGARD_LANG": "en"},
+        )  # fmt: skip
+        _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, log.read_text()[-2000:]
+    peak = used.ru_maxrss / 1024
     return target.read_bytes().decode().split("\n")[:-1], peak
 
 
@@ -65,11 +68,11 @@ def test_hostile_lines_are_all_answered_and_both_engines_agree(
     assert all(quick[n] == slow[n] == "" for n in blank)
     same = sum(a == b for a, b in zip(quick, slow, strict=True))
     assert same >= 0.99 * len(lines)
-    assert most < 700
+    assert max(peak, most) < 700
     record_property(
         "counted",
         f"{len(lines)} hostile lines, {len(quick)} and {len(slow)} answered, {same} the same; at "
-        f"most {peak:.0f} MB by ctranslate2, {most:.0f} MB in all",
+        f"most {peak:.0f} MB by ctranslate2, {most:.0f} MB by torch",
     )
 
 

@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # spin for long, and beside another busy program an update takes fifty times as long.
     os.environ.setdefault("GOMP_SPINCOUNT", "3000")
     # oneDNN keeps a program for each shape it meets, and text comes in thousands of shapes.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
     try:
         sys.exit(regard.main(args=arguments, prog_name="regard", standalone_mode=False))
     except click.exceptions.NoArgsIsHelpError as error:

@@ -26,7 +26,7 @@ from regard.model.weights import load_weights
 
 SENTENCES = 64  # translated at once on a CPU, where more are not quicker ...
 TOKENS = 2048  # ... and source tokens, counted for each hypothesis
-MANY = 1024  # source tokens after which it pays to give memory back
+MANY = 512  # source tokens after which it pays to give memory back
 SCORED = 2048  # tokens of a side that are scored at once
 GPU = 8  # times as much is done at once there
 
