@@ -1,6 +1,7 @@
 """Text that is meant to hurt, and a translation that is killed."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -36,17 +37,27 @@ def hostile_line(dice):
 def translated(source, target, *arguments):
     """The output's lines, and the most memory it took, in MB."""
     command = [sys.executable, "-m", "regard", "translate", "--model", str(TATOEBA), *arguments]
-    log = target.with_suffix(".log")
+    log, peak = target.with_suffix(".log"), 0.0
     with log.open("wb") as said:
         process = subprocess.Popen(
             [*command, "-i", str(source), "-o", str(target)],
             stdout=said, stderr=said, env={**os.environ, "REGARD_LANG": "en"},
         )  # fmt: skip
-        _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+        while process.poll() is None:
+            peak = max(peak, _peak(process.pid))
+            time.sleep(0.02)
     assert process.returncode == 0, log.read_text()[-2000:]
-    peak = used.ru_maxrss / 1024
     return target.read_bytes().decode().split("\n")[:-1], peak
+
+
+def _peak(pid):
+    """What a process has held at most so far, in MB: its own, not what it was forked from."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0.0
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) / 1024 if found else 0.0
 
 
 @pytest.mark.timeout(1800)
