@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from regard.config import ModelConfig
-from regard.decode.scoring import attentions, coverage, rescored, scored
+from regard.decode.coverage import coverage, rescored
+from regard.decode.scoring import attentions, scored
 from regard.decode.search import Hypothesis
 from regard.model.build import build_model
 

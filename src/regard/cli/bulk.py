@@ -34,7 +34,15 @@ ARCHIVES = (".gz", ".bz2", ".xz", ".zst")
 DOCUMENTS = (".srt", ".vtt", ".html", ".htm", ".docx", ".pdf")
 
 
-def check_source(source: Path) -> None:
+def check_places(source: Path | None, target: Path | None) -> None:
+    """Refuse before the work what cannot be read or written."""
+    if target is not None:
+        _check_target(target)
+    if source is not None:
+        _check_source(source)
+
+
+def _check_source(source: Path) -> None:
     """Refuse what is there not, or is no file of lines."""
     if not source.is_file():
         raise DataError("there is no file {path}", path=source)
@@ -47,7 +55,7 @@ def check_source(source: Path) -> None:
         )
 
 
-def check_target(target: Path) -> None:
+def _check_target(target: Path) -> None:
     """Refuse a place that cannot be written, before the work."""
     if target.is_dir():
         raise ConfigError("the output {path} is a directory; name a file in it", path=target)

@@ -125,7 +125,6 @@ def command(**options: Any) -> None:
     One line out for each line in, in order; an empty line stays empty. With --nbest: number |||
     text ||| score; with --alignments a last field of source-target pieces, counted from 0.
     """
-    from regard.cli import bulk
     from regard.decode.translator import load
 
     asked = Options(**options)
@@ -135,6 +134,8 @@ def command(**options: Any) -> None:
     )
     translate = _translate(translator, asked)
     if asked.source and asked.target:
+        from regard.cli import bulk
+
         models = [bundle.path for bundle in translator.bundles]
         bulk.translate_file(asked.source, asked.target, translate, asked, models)
     else:
@@ -143,16 +144,14 @@ def command(**options: Any) -> None:
 
 def _check(asked: Options) -> None:
     """What can be seen to be wrong before a model is loaded."""
-    from regard.cli import bulk
-
     if asked.text and asked.source:
         raise ConfigError("give a text or -i FILE, not both")
     if asked.resume and not (asked.source and asked.target):
         raise ConfigError("the option --resume needs -i FILE and -o FILE")
-    if asked.target is not None:
-        bulk.check_target(asked.target)
-    if asked.source is not None:
-        bulk.check_source(asked.source)
+    if asked.target or asked.source:
+        from regard.cli import bulk
+
+        bulk.check_places(asked.source, asked.target)
 
 
 def _translate(

@@ -4,24 +4,18 @@ The network is given all words of the translation at once, each place seeing onl
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-import numpy as np
 import torch
 from jaxtyping import Int
-from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.attention.layout import Padded
+from regard.decode.coverage import Weights
 from regard.decode.ensemble import Ensemble, Network
 from regard.decode.ready import padded_ids
-from regard.decode.search import Hypothesis, Ids, Scored
-from regard.decode.terms import Term, best_first
+from regard.decode.search import Ids, Scored
 
 Pair = tuple[Ids, Ids]
-Weights = NDArray[np.float32]  # a row for each word, in it the weight of each source token
-
-FAINTEST = 1e-30  # attention counts as no less, so that its logarithm is a number
 
 
 @torch.inference_mode()
@@ -49,24 +43,6 @@ def attentions(
         weights[: len(target), : len(source)]
         for weights, (source, target) in zip(weights_BTS.float().cpu().numpy(), pairs, strict=True)
     ]
-
-
-def coverage(weights: Weights) -> float:
-    """Σ log min(Σ attention, 1): 0 if all of the source is looked at, the less the more is not."""
-    looked_at = weights.sum(axis=0, dtype=np.float64)
-    return float(np.log(looked_at.clip(FAINTEST, 1.0)).sum())
-
-
-def rescored(
-    hypotheses: Sequence[Hypothesis],
-    weights: Sequence[Weights],
-    penalty: float,
-    terms: Sequence[Term] = (),
-) -> list[Hypothesis]:
-    """Hypotheses with `penalty` times their coverage added to their scores, the best first."""
-    pairs = zip(hypotheses, weights, strict=True)
-    again = [replace(one, score=one.score + penalty * coverage(own)) for one, own in pairs]
-    return best_first(again, terms)
 
 
 def _given(

@@ -23,6 +23,7 @@ import numpy as np
 
 from regard.bundle import Bundle
 from regard.config import ModelConfig
+from regard.decode.coverage import rescored
 from regard.decode.search import Hypothesis, Ids, Scored, Search, Sentence
 from regard.errors import ConfigError, DataError, ModelError, Word
 from regard.interchange.ctranslate2 import (
@@ -37,7 +38,6 @@ from regard.text.vocab import Vocabulary
 FEWEST, MOST = 256, 1024  # tokens in a batch: more are no quicker, fewer are slower ...
 ROWS = 256  # ... and hypotheses, each of which has a number for every word of the vocabulary
 NO_PENALTY = 1e-30  # every length to the power of this is 1
-FAINTEST = 1e-30  # attention counts as no less, so that its logarithm is a number
 
 
 def cannot(model: ModelConfig, search: Search, sentences: Sequence[Sentence]) -> str | None:
@@ -104,7 +104,9 @@ class CTranslate2Engine:
         if has_rules or any(one.prefix for one in sentences):
             found = self._rescored(sentences, found, search.length_penalty)
         if search.coverage_penalty:
-            found = [_covering(own, search.coverage_penalty) for own in found]
+            weights = [[np.array(one.attention, np.float32) for one in own] for own in found]
+            pairs = zip(found, weights, strict=True)
+            found = [rescored(own, each, search.coverage_penalty) for own, each in pairs]
         found = [own[: search.nbest] for own in found]
         if search.wants_attention:
             return found
@@ -294,15 +296,3 @@ def _with_first(first: Hypothesis, hypothesis: Hypothesis) -> Hypothesis:
     assert first.attention is not None
     assert hypothesis.attention is not None
     return replace(hypothesis, attention=(first.attention[0], *hypothesis.attention[1:]))
-
-
-def _covering(hypotheses: Sequence[Hypothesis], penalty: float) -> list[Hypothesis]:
-    """Hypotheses with `penalty` times their coverage added to their scores, the best first."""
-    again = [replace(one, score=one.score + penalty * _coverage(one)) for one in hypotheses]
-    return sorted(again, key=lambda one: -one.score)
-
-
-def _coverage(hypothesis: Hypothesis) -> float:
-    """Σ log min(Σ attention, 1) over the source: the attention that its words paid each token."""
-    looked_at = np.array(hypothesis.attention, dtype=np.float64).sum(axis=0)
-    return float(np.log(looked_at.clip(FAINTEST, 1.0)).sum())

@@ -11,13 +11,14 @@ from torch import Tensor
 
 from regard.bundle import Bundle
 from regard.decode.beam import beam_search
+from regard.decode.coverage import Weights, rescored
 from regard.decode.engines.memory import give_back_memory
 from regard.decode.engines.packed import can_pack, pack
 from regard.decode.ensemble import Ensemble, Network
 from regard.decode.greedy import greedy
 from regard.decode.ready import Ready, padded_ids
 from regard.decode.sampling import sample
-from regard.decode.scoring import Weights, attentions, rescored, scored
+from regard.decode.scoring import attentions, scored
 from regard.decode.search import Hypothesis, Ids, Scored, Search, Sentence
 from regard.decode.terms import beams_for, lacking
 from regard.errors import ConfigError
