@@ -3,7 +3,8 @@ from matplotlib import font_manager, image
 
 from regard.errors import ResourceError
 from regard.view import png
-from regard.view.drawing import FAMILIES, Circle, Drawing, Line, Polyline, Rect, Text
+from regard.view.colours import LIGHT_RAMP, channels
+from regard.view.drawing import FAMILIES, Cells, Circle, Drawing, Line, Polyline, Rect, Text
 from regard.view.png import write_png
 
 RED, BLUE, WHITE = (255, 0, 0), (0, 0, 255), (255, 255, 255)
@@ -73,6 +74,21 @@ def test_text_is_turned_clockwise(tmp_path):
     assert 29 <= min(columns) < max(columns) <= 41
     assert min(rows) >= 4
     assert max(rows) > 25
+
+
+def test_stacked_text_goes_down_to_its_place(tmp_path):
+    columns, rows = ink(tmp_path, Text(30, 35, "MMM", 8, anchor="end", is_stacked=True))
+    assert 24 <= min(columns) < max(columns) <= 36
+    assert min(rows) < 20
+    assert 28 < max(rows) <= 35
+
+
+def test_cells_have_the_colours_of_their_weights_to_the_edge(tmp_path):
+    at = pixels(tmp_path, Cells(10, 5, 8, 6, ((0, 64), (None, 32))))
+    assert at(19, 6) == at(25, 10) == channels(LIGHT_RAMP[-1])
+    assert at(11, 6) == at(17, 10) == channels(LIGHT_RAMP[0])
+    assert at(22, 13) == channels(LIGHT_RAMP[8])
+    assert at(12, 13) == at(27, 8) == WHITE
 
 
 def test_dollars_in_a_name_are_no_formula(tmp_path):

@@ -1,6 +1,7 @@
 import xml.etree.ElementTree as ET
 
-from regard.view.drawing import DARK, LIGHT, Circle, Drawing, Line, Polyline, Rect, Text
+from regard.view.colours import themed
+from regard.view.drawing import DARK, LIGHT, Cells, Circle, Drawing, Line, Polyline, Rect, Text
 from regard.view.svg import svg
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -82,6 +83,37 @@ def test_colours_of_the_theme_follow_the_reader_and_have_a_value_without_styles(
         assert f"--{name}:{DARK[name]}" in dark
         assert f".fill-{name}{{fill:var(--{name})}}" in dark
         assert f".stroke-{name}{{stroke:var(--{name})}}" in dark
+
+
+def test_cells_are_one_path_for_each_weight_and_follow_the_reader():
+    page = svg(Drawing(9, 9, (Cells(10, 20, 4, 2.5, ((0, 7, 7), (None, 7, 0))),)))
+    root = ET.fromstring(page)
+    group = root[1]
+    assert group.get("transform") == "translate(10 20) scale(4 2.5)"
+    assert {path.get("class"): path.get("d") for path in group} == {
+        "fill-w0": "M0 0h1v1h-1zM2 1h1v1h-1z",
+        "fill-w7": "M1 0h2v1h-2zM1 1h1v1h-1z",
+    }
+    light, dark = root[0].text.split("@media (prefers-color-scheme:dark)")
+    assert f"--w7:{themed('w7')[0]}" in light
+    assert f"--w7:{themed('w7')[1]}" in dark
+    assert ".fill-w7{fill:var(--w7)}" in dark
+    assert "--w8:" not in page
+
+
+def test_text_on_a_weight_is_black_or_white_as_the_theme_needs():
+    page = svg(Drawing(9, 9, (Text(1, 2, "0.71", colour="t45"),)))
+    root = ET.fromstring(page)
+    light, dark = root[0].text.split("@media (prefers-color-scheme:dark)")
+    assert "--t45:#ffffff" in light
+    assert "--t45:#000000" in dark
+    assert root[1].get("class") == "fill-t45"
+
+
+def test_stacked_text_goes_down_and_is_still_one_text():
+    ((_, attributes, text),) = elements(Text(1, 2, "机器", anchor="end", is_stacked=True))
+    assert text == "机器"
+    assert (attributes["writing-mode"], attributes["text-anchor"]) == ("vertical-rl", "end")
 
 
 def test_fonts_with_chinese_are_named_before_whatever_the_reader_has():

@@ -1,23 +1,32 @@
 """What a translator gives back: small frozen objects that show themselves in a notebook."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.view.html import html_frame
+
 Link = tuple[int, int]
+Share = tuple[int, int, float]
+
+LEAST_SHARE = 0.05  # of a piece's attention that is worth telling
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Which piece of the source each piece of the target looked at most, counted from 0."""
+    """Which piece of the source each piece of the target looked at most, counted from 0.
+
+    `shares` has every piece that it looked at, with its share of the attention.
+    """
 
     src_pieces: tuple[str, ...]
     tgt_pieces: tuple[str, ...]
     links: tuple[Link, ...]
+    shares: tuple[Share, ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         """Pharaoh's form: source-target pairs."""
@@ -129,12 +138,7 @@ class Attention:
         return f"{self.text} ({layers} layers, {heads} heads, {n_tgt} pieces from {n_src})"
 
     def _repr_html_(self) -> str:
-        mean = self.cross[-1].mean(axis=0)
-        rows = [
-            [piece, *(f"{weight:.2f}" for weight in weights)]
-            for piece, weights in zip(self.tgt_pieces, mean, strict=True)
-        ]
-        return _html_table([["", *self.src_pieces], *rows])
+        return html_frame(self)
 
 
 def links_of(attention: Sequence[Sequence[float]], n_src: int, n_tgt: int) -> tuple[Link, ...]:
@@ -146,8 +150,20 @@ def links_of(attention: Sequence[Sequence[float]], n_src: int, n_tgt: int) -> tu
     )
 
 
+def shares_of(attention: Sequence[Sequence[float]], n_src: int, n_tgt: int) -> tuple[Share, ...]:
+    """All links with their shares, but for the faintest; the ends stand aside."""
+    return tuple(
+        (src, tgt, float(row[src]))
+        for tgt, row in enumerate(attention[:n_tgt])
+        for src in range(n_src)
+        if row[src] >= LEAST_SHARE
+    )
+
+
 def _alternative_table(one: Alternative) -> dict[str, Any]:
     table = {name: value for name, value in asdict(one).items() if value is not None}
+    if one.alignment is not None:
+        del table["alignment"]["shares"]  # too many to be read
     return {"finished" if name == "is_finished" else name: v for name, v in table.items()}
 
 

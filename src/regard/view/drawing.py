@@ -1,7 +1,7 @@
 """A picture as a list of shapes, which `svg` and `png` each know how to put on paper.
 
 Lengths are in pixels, x goes right and y goes down. A colour is a name of the theme, such as "ink",
-or a value that holds in every theme, such as "#0072B2".
+or a value that holds in every theme, such as "#0072B2"; `colours` knows the names.
 """
 
 import re
@@ -82,7 +82,8 @@ class Polyline:
 class Text:
     """One line of text whose baseline starts, ends or has its middle at (x, y).
 
-    It is turned around that point, clockwise, by `turned` degrees.
+    It is turned around that point, clockwise, by `turned` degrees. Stacked, it has one character
+    below the other, as Chinese may be written, and the anchor is the top, the middle or the bottom.
     """
 
     x: float
@@ -93,9 +94,24 @@ class Text:
     anchor: Literal["start", "middle", "end"] = "start"
     is_bold: bool = False
     turned: float = 0.0
+    is_stacked: bool = False
 
 
-Shape = Rect | Circle | Line | Polyline | Text
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Rows of rectangles in the colours of weights, by the upper left corner of the first.
+
+    Width and height are of one; a weight is a step of `colours.LEVELS`, and None is left out.
+    """
+
+    x: float
+    y: float
+    width: float
+    height: float
+    levels: tuple[tuple[int | None, ...], ...]
+
+
+Shape = Rect | Circle | Line | Polyline | Text | Cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +126,14 @@ class Drawing:
 
 def text_width(text: str, size: float) -> float:
     """About how wide a text is: fonts differ, so this leans to the wide side."""
-    return size * sum(1.0 if _is_wide(character) else 0.6 for character in text)
+    return size * sum(1.0 if is_wide(character) else 0.6 for character in text)
+
+
+def is_wide(character: str) -> bool:
+    """Whether a character is as wide as it is high, as Chinese is."""
+    return unicodedata.east_asian_width(character) in "WF"
 
 
 def writable(text: str) -> str:
     """The text with a sign in the place of every character that no file of ours can hold."""
     return _UNWRITABLE.sub("\ufffd", text)
-
-
-def _is_wide(character: str) -> bool:
-    return unicodedata.east_asian_width(character) in "WF"

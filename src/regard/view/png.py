@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ResourceError
+from regard.view.colours import themed
 from regard.view.drawing import (
     FAMILIES,
-    LIGHT,
+    Cells,
     Circle,
     Drawing,
     Line,
@@ -22,6 +23,7 @@ from regard.view.drawing import (
 LATIN = "DejaVu Sans"  # comes with matplotlib, so it is always there
 POINTS_PER_INCH = 72  # at this resolution matplotlib's points are our pixels
 SIDES = {"start": "left", "middle": "center", "end": "right"}
+ENDS = {"start": "top", "middle": "center", "end": "bottom"}  # of text that goes down
 
 
 def write_png(drawing: Drawing, path: Path, *, scale: int = 2) -> str:
@@ -53,7 +55,8 @@ def write_png(drawing: Drawing, path: Path, *, scale: int = 2) -> str:
 
 
 def _loaded() -> Any:
-    for name in ("backends.backend_agg", "figure", "font_manager", "lines", "patches", "text"):
+    parts = ("backends.backend_agg", "collections", "figure", "font_manager", "lines", "patches")
+    for name in (*parts, "text"):
         importlib.import_module(f"matplotlib.{name}")
     return importlib.import_module("matplotlib")
 
@@ -92,6 +95,8 @@ def _artist(matplotlib: Any, shape: Shape, families: list[str]) -> Any:
             return _line(matplotlib, shape, points)
         case Text():
             return _text(matplotlib, shape, families)
+        case Cells():
+            return _cells(matplotlib, shape)
 
 
 def _line(matplotlib: Any, shape: Line | Polyline, points: tuple[tuple[float, float], ...]) -> Any:
@@ -108,17 +113,34 @@ def _line(matplotlib: Any, shape: Line | Polyline, points: tuple[tuple[float, fl
     )
 
 
+def _cells(matplotlib: Any, shape: Cells) -> Any:
+    corners, colours = [], []
+    for row, levels in enumerate(shape.levels):
+        for column, level in enumerate(levels):
+            if level is None:
+                continue
+            x, y = shape.x + column * shape.width, shape.y + row * shape.height
+            right, bottom = x + shape.width, y + shape.height
+            corners.append([(x, y), (right, y), (right, bottom), (x, bottom)])
+            colours.append(_colour(f"w{level}"))
+    return matplotlib.collections.PolyCollection(
+        corners, facecolors=colours, edgecolors="none", antialiaseds=False
+    )
+
+
 def _text(matplotlib: Any, shape: Text, families: list[str]) -> Any:
+    text = writable(shape.text)
     return matplotlib.text.Text(
         shape.x,
         shape.y,
-        writable(shape.text),
+        "\n".join(text) if shape.is_stacked else text,
         color=_colour(shape.colour),
         fontfamily=families,
         fontsize=shape.size,
         fontweight="bold" if shape.is_bold else "normal",
-        horizontalalignment=SIDES[shape.anchor],
-        verticalalignment="baseline",
+        horizontalalignment="center" if shape.is_stacked else SIDES[shape.anchor],
+        verticalalignment=ENDS[shape.anchor] if shape.is_stacked else "baseline",
+        linespacing=1.0,
         rotation=-shape.turned,
         rotation_mode="anchor",
         parse_math=False,  # a run may be called $5$
@@ -127,4 +149,5 @@ def _text(matplotlib: Any, shape: Text, families: list[str]) -> Any:
 
 
 def _colour(colour: str) -> str:
-    return LIGHT.get(colour, colour)
+    values = themed(colour)
+    return values[0] if values else colour

@@ -1,0 +1,157 @@
+/** One matrix: a canvas of cells, their labels, and a grid that keys and screen readers walk. */
+import { colourAt, css, textOn } from "./colours.js";
+import { element } from "./elements.js";
+
+const SMALLEST = 22;
+const LARGEST = [38, 48]; // of many rows, and of at most ...
+const FEW = 14;
+const PRINTED = 32; // cells from this size on have their number in them, ...
+const WORTH_PRINTING = 0.05; // ... if it is one to speak of
+
+export function matrixView({ label, onhover, onselect }) {
+  const canvas = element("canvas", { "aria-hidden": "true" });
+  const cell = element("div", { role: "gridcell", class: "cell", id: "attend-cell" });
+  const line = element("div", { role: "row" }, cell);
+  const grid = element("div", {
+    role: "grid",
+    tabindex: "0",
+    class: "cells",
+    "aria-label": label,
+    "aria-activedescendant": cell.id,
+  });
+  grid.append(line);
+  const keys = element("div", { class: "keys", "aria-hidden": "true" });
+  const queries = element("div", { class: "queries", "aria-hidden": "true" });
+  const sheet = element(
+    "div",
+    { class: "sheet" },
+    element("div", { class: "corner" }),
+    keys,
+    queries,
+    element("div", { class: "paper" }, canvas, grid),
+  );
+  const scroller = element("div", { class: "scroller" }, sheet);
+  let size = SMALLEST;
+  let shown = null;
+
+  const placeOf = (event) => {
+    const box = grid.getBoundingClientRect();
+    const row = Math.floor((event.clientY - box.top) / size);
+    const column = Math.floor((event.clientX - box.left) / size);
+    const isInside = row >= 0 && column >= 0 && row < shown.view.queries.length;
+    return isInside && column < shown.view.keys.length ? { row, column } : null;
+  };
+  grid.addEventListener("pointermove", (event) => onhover(placeOf(event)));
+  grid.addEventListener("pointerleave", () => onhover(null));
+  grid.addEventListener("click", (event) => {
+    const place = placeOf(event);
+    if (place) onselect(place);
+  });
+
+  function labels(parent, units, onplace) {
+    parent.replaceChildren(
+      ...units.map((unit, place) =>
+        element(
+          "span",
+          {
+            title: unit.label,
+            onpointerenter: () => onhover(onplace(place)),
+            onpointerleave: () => onhover(null),
+            onclick: () => onselect(onplace(place)),
+          },
+          element("span", {}, unit.label),
+        ),
+      ),
+    );
+  }
+
+  function measure() {
+    const { view } = shown;
+    const room = scroller.clientWidth - queries.offsetWidth - 1;
+    const largest = LARGEST[Number(view.queries.length <= FEW)];
+    size = Math.min(largest, Math.max(SMALLEST, Math.floor(room / view.keys.length)));
+    sheet.style.setProperty("--cell", `${size}px`);
+    const [width, height] = [view.keys.length * size, view.queries.length * size];
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+    const scale = Math.min(window.devicePixelRatio || 1, 2);
+    canvas.width = width * scale;
+    canvas.height = height * scale;
+    return scale;
+  }
+
+  function draw() {
+    const { view, theme, at, ink, muted } = shown;
+    const scale = measure();
+    const pen = canvas.getContext("2d");
+    pen.scale(scale, scale);
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.font = `${Math.round(size * 0.29)}px system-ui, sans-serif`;
+    view.weights.forEach((weights, row) =>
+      weights.forEach((weight, column) => {
+        const [x, y] = [column * size, row * size];
+        if (!view.canSee(row, column)) return hatch(pen, x, y, muted);
+        const colour = colourAt(weight, theme);
+        pen.fillStyle = css(colour);
+        pen.fillRect(x + 0.5, y + 0.5, size - 1, size - 1);
+        if (size < PRINTED || weight < WORTH_PRINTING) return undefined;
+        pen.fillStyle = textOn(colour);
+        pen.fillText(weight.toFixed(2), x + size / 2, y + size / 2 + 0.5);
+        return undefined;
+      }),
+    );
+    pen.strokeStyle = ink;
+    pen.lineWidth = 1.5;
+    pen.strokeRect(0.75, at.row * size + 0.75, view.keys.length * size - 1.5, size - 1.5);
+    pen.lineWidth = 0.75;
+    const height = view.queries.length * size;
+    pen.strokeRect(at.column * size + 0.4, 0.4, size - 0.8, height - 0.8);
+  }
+
+  /** Rising lines where nothing can be seen, so that it is not told by colour alone. */
+  function hatch(pen, x, y, muted) {
+    pen.strokeStyle = muted;
+    pen.lineWidth = 0.7;
+    pen.beginPath();
+    pen.moveTo(x, y + size);
+    pen.lineTo(x + size, y);
+    pen.stroke();
+  }
+
+  new ResizeObserver(() => shown && draw()).observe(scroller);
+
+  return {
+    root: scroller,
+    grid,
+    /** Shows a view; `at` is the cell that is looked at, `spoken` what a reader says of it. */
+    update(view, { theme, at, spoken }) {
+      const colours = {
+        ink: getComputedStyle(scroller).color,
+        muted: getComputedStyle(keys).color,
+      };
+      const isNew = shown?.view !== view;
+      const here = shown?.at;
+      shown = { view, theme, at, ...colours };
+      if (isNew) {
+        labels(keys, view.keys, (column) => ({ row: shown.at.row, column, side: "keys" }));
+        labels(queries, view.queries, (row) => ({ row, column: shown.at.column, side: "queries" }));
+        grid.setAttribute("aria-rowcount", view.queries.length);
+        grid.setAttribute("aria-colcount", view.keys.length);
+      }
+      [...keys.children].forEach((one, n) => one.classList.toggle("on", n === at.column));
+      [...queries.children].forEach((one, n) => one.classList.toggle("on", n === at.row));
+      draw();
+      line.setAttribute("aria-rowindex", at.row + 1);
+      cell.setAttribute("aria-colindex", at.column + 1);
+      cell.setAttribute("aria-label", spoken);
+      cell.style.transform = `translate(${at.column * size}px, ${at.row * size}px)`;
+      if (here && document.activeElement === grid) {
+        const left = queries.offsetWidth + at.column * size;
+        const [from, to] = [scroller.scrollLeft, scroller.scrollLeft + scroller.clientWidth];
+        if (left - queries.offsetWidth < from) scroller.scrollLeft = left - queries.offsetWidth;
+        if (left + size > to) scroller.scrollLeft = left + size - scroller.clientWidth;
+      }
+    },
+  };
+}
