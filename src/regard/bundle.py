@@ -1,7 +1,7 @@
 """A saved model is a directory: settings, weights, tokenizers, and a manifest of them all.
 
     config.json          what the network is
-    model.safetensors    its weights
+    model.safetensors    its weights, in float32, float16 or int8 (tensors.py)
     src_tokenizer/ tgt_tokenizer/
     README.md            what it was trained on and how good it is
     MANIFEST.json        format version, and size and sha256 of every file; written last

@@ -12,10 +12,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import sacrebleu
 import torch
 
 from regard.bundle import open_bundle, write_bundle
 from regard.config import ModelConfig
+from regard.data.tasks import examples
+from regard.decode.translator import load
 from regard.errors import ModelError, ResourceError
 from regard.interchange import ctranslate2 as interchange
 from regard.interchange.ctranslate2 import converted, open_converted, source_word, target_word
@@ -293,3 +296,15 @@ def test_of_processes_that_begin_together_one_makes_the_model(tmp_path, cache):
     assert outputs[0][0] == outputs[1][0]
     assert sorted(output[1] for output in outputs) == ["False", "True"]
     assert [path.name[:1] != "." for path in entries(cache)] == [True]
+
+
+def test_int8_loses_hardly_any_bleu_with_the_model_that_comes_with_regard():
+    pairs = list(itertools.islice(examples("numerals", 3, "test"), 300))
+    scores = [
+        sacrebleu.corpus_bleu(
+            [one.text for one in load(dtype=dtype).translate([p.src for p in pairs], beam=1)],
+            [[p.tgt for p in pairs]],
+        ).score
+        for dtype in ("float32", "int8")
+    ]
+    assert scores[1] >= scores[0] - 0.3

@@ -29,12 +29,14 @@ WORDS = {
 def command(model: Path, as_json: bool) -> None:
     """What is in a model directory, after every file was checked."""
     from regard.bundle import open_bundle
+    from regard.tensors import n_stored, stored_dtype
 
     bundle = open_bundle(model)
     facts: dict[str, Any] = {
         "path": str(model),
         "model": asdict(bundle.model),
-        "n_parameters": _n_parameters(bundle.weights),
+        "n_parameters": n_stored(bundle.weights),
+        "dtype": stored_dtype(bundle.weights),
         "src_words": len(bundle.src_tokenizer.vocab),
         "tgt_words": len(bundle.tgt_tokenizer.vocab),
         "files": {
@@ -56,7 +58,7 @@ def _lines(facts: dict[str, Any], network: str) -> list[tuple[str, str]]:
     ways = ", ".join(" → ".join(way) for way in facts.get("directions", []))
     lines = [
         (words["network"], network),
-        (words["parameters"], f"{facts['n_parameters']:,}"),
+        (words["parameters"], f"{facts['n_parameters']:,} ({facts['dtype']})"),
         (words["vocabulary"], f"{facts['src_words']:,} / {facts['tgt_words']:,}"),
         (words["directions"], ways or "-"),
         (words["trained"],
@@ -68,13 +70,3 @@ def _lines(facts: dict[str, Any], network: str) -> list[tuple[str, str]]:
     ]  # fmt: skip
     sizes = ", ".join(f"{name} {size:,}" for name, size in facts["files"].items())
     return [*lines, (words["files"], sizes)]
-
-
-def _n_parameters(weights: Path) -> int:
-    """From the file's head alone: no tensor is read."""
-    from math import prod
-
-    from safetensors import safe_open
-
-    with safe_open(weights, framework="numpy") as file:
-        return sum(prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118

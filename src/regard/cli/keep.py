@@ -124,15 +124,16 @@ def write_model(
     scores: Mapping[str, float] | None = None,
     beam: int = 1,
     signature: str = "",
+    decode: Mapping[str, Any] | None = None,
 ) -> None:
-    """A trained model as a directory."""
+    """A trained model as a directory; `decode` is how the model it began with was asked."""
     facts = {
         "regard": __version__,
         "directions": [list(direction) for direction in prepared.directions],
         "updates": state.step,
         "target_tokens": state.n_tokens,
         "weights": chosen,
-        "decode": {"beam": beam},
+        "decode": {**(decode or {}), "beam": beam},
         "dev": {name: round(value, 4) for name, value in (scores or {}).items()},
     }
     write_bundle(

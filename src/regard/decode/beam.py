@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.decode.ready import Ready, S, is_worth_leaving
-from regard.decode.rules import Numbers, rules_of
+from regard.decode.rules import Numbers, renormalized, rules_of
 from regard.decode.search import Hypothesis, Search, Sentence
 from regard.decode.terms import Term, beams_for, best_first, deal, lacking_after, words_of
 
@@ -128,6 +128,7 @@ class _Books:
         self.terms = [sentence.terms for sentence in sentences]
         self.asked = [sorted(words_of(terms)) for terms in self.terms]
         self.rules = rules_of(sentences, search, ready.eos)
+        self.renormalizes = search.renormalize
         self.finished: list[list[list[Hypothesis]]] = [
             [[] for _ in range(self.n_groups)] for _ in sentences
         ]
@@ -169,6 +170,8 @@ class _Books:
         log_p = logits.float().log_softmax(-1)  # quicker than logsumexp, which is not vectorised
         for rule in self.rules:
             rule(log_p, live.said.reshape(len(log_p), n_said), live.numbers.repeat(n_beams))
+        if self.rules and self.renormalizes:
+            log_p = renormalized(log_p)
         asked = [
             (place * n_beams + beam, word)
             for place, number in enumerate(live.numbers)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.decode.ready import Ready, S, is_worth_leaving
-from regard.decode.rules import Numbers, rules_of
+from regard.decode.rules import Numbers, renormalized, rules_of
 from regard.decode.search import Hypothesis, Search, Sentence
 
 Choose = Callable[[Float[Tensor, "N V"], int, Numbers], Int[Tensor, "N"]]
@@ -42,6 +42,8 @@ def write(
         log_p = logits.float().log_softmax(-1)  # quicker than logsumexp, which is not vectorised
         for rule in rules:
             rule(log_p, pages.said[rows, :n_said], rows // each)
+        if rules and search.renormalize:
+            log_p = renormalized(log_p)
         token = choose(log_p, n_said, rows)
         gains = log_p.gather(1, token[:, None])[:, 0]
         pages.write(rows, token.cpu().numpy(), gains.cpu().numpy(), ready.eos)

@@ -2,7 +2,8 @@
 
 A rule is given the log-probabilities of the next word in each row, the words that the rows have so
 far, which are as many in each, and the sentence that each row belongs to. What it forbids becomes
-minus infinity, in place. Nothing is renormalised, so the score of what remains is the network's.
+minus infinity, in place. Nothing is renormalised unless asked for, so the score of what remains is
+the network's.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,6 +35,11 @@ def rules_of(sentences: Sequence[Sentence], search: Search, eos: int) -> list[Ru
     if any(sentence.prefix for sentence in sentences):
         return [begins_with([sentence.prefix for sentence in sentences], rules)]
     return rules
+
+
+def renormalized(log_p: Float[Tensor, "N V"]) -> Float[Tensor, "N V"]:
+    """The same with probabilities that sum to 1 again; where nothing is allowed nothing becomes."""
+    return log_p.log_softmax(-1).nan_to_num(nan=-torch.inf, neginf=-torch.inf)
 
 
 def begins_with(prefixes: Sequence[Ids], then: Sequence[Rule] = ()) -> Rule:

@@ -38,6 +38,7 @@ class Search:
     forbidden: tuple[Ids, ...] = ()  # sequences that are never said
     min_len: int = 0  # fewest words before the end
     max_len: int = 0  # most words; 0: as many as twice the source and twenty
+    renormalize: bool = False  # the allowed words share the probability of those that are not
     wants_attention: bool = False
 
 

@@ -1,17 +1,20 @@
 """Between texts and the ids an engine takes: which direction, which parts, and back again."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from regard.decode.passage import Passage, is_blank, passage, spellings
-from regard.decode.results import Alignment, Alternative, Translation, links_of
+from regard.decode.results import Alignment, Alternative, Share, Translation, links_of, shares_of
 from regard.decode.search import Hypothesis, Ids, Sentence
 from regard.errors import ConfigError, DataError, Word
-from regard.text.scripts import is_mostly_han
+from regard.text.scripts import is_mostly_han, stands_in
 from regard.text.tokenizer import Tokenizer
 
 Direction = tuple[str, str]
+
+_ASKS = re.compile(r"\s*>>([^<>]+)<<\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Wording:
         self.directions = tuple(directions)
         self.longest = longest
         # Beside its own tokens a source has its end, and maybe the language that is asked for.
-        self.n_asking = 1 if src.vocab.languages else 0
+        self.asking = frozenset(src.vocab.languages.values())
 
     def asked(
         self,
@@ -49,7 +52,8 @@ class Wording:
         said = {
             word: spellings(term, self.tgt) for word, term in (terms or {}).items() if word and term
         }
-        stripped = [text.strip() for text in texts]
+        bare_texts, wanted = self._asking_in_text(texts, wanted)
+        stripped = [text.strip() for text in bare_texts]
         # One look at all texts together is much faster than one at each.
         encoded = self.src.encode_all(stripped)
         asked = []
@@ -59,11 +63,25 @@ class Wording:
             sentences = []
             for number, part in enumerate(parts.parts):
                 row = tuple(ids if part == bare else self.src.encode(part))
-                asks = tuple(spelled for word, spelled in said.items() if word in part)
+                asks = tuple(spelled for word, spelled in said.items() if stands_in(word, part))
                 sentence = Sentence(self._source(row, direction), () if number else begun, asks)
                 sentences.append(None if is_blank(part) else sentence)
             asked.append(Asked(text, direction, parts, tuple(sentences)))
         return asked
+
+    def _asking_in_text(
+        self, texts: Sequence[str], wanted: Sequence[Direction]
+    ) -> tuple[Sequence[str], Sequence[Direction]]:
+        """The texts without a >>language<< before them, as Marian's are asked, which is wanted."""
+        if not self.asking:
+            return texts, wanted
+        bare, ways = [], []
+        for text, way in zip(texts, wanted, strict=True):
+            one = _ASKS.match(text)
+            asks = one is not None and one[1] in self.src.vocab.languages
+            bare.append(text[one.end() :] if one and asks else text)
+            ways.append((way[0], one[1]) if one and asks else way)
+        return bare, ways
 
     def _passage(self, text: str, ids: Sequence[int]) -> Passage:
         if is_blank(text):
@@ -73,16 +91,18 @@ class Wording:
         return passage(text, lambda part: self._fit(self.src.encode(part)))
 
     def _fit(self, ids: Sequence[int]) -> bool:
-        return self.n_asking + len(ids) + 1 <= self.longest
+        return bool(self.asking) + len(ids) + 1 <= self.longest
 
     def _source(self, ids: Ids, direction: Direction) -> Ids:
         vocab = self.src.vocab
-        asks = (vocab.language(direction[1]),) if vocab.languages else ()
+        # A model of others may also go to the language that it has no token for.
+        asks = (vocab.languages[direction[1]],) if direction[1] in vocab.languages else ()
         return (*asks, *ids, vocab.eos)
 
     def pair(self, src: str, tgt: str, tgt_lang: str) -> tuple[Ids, Ids]:
         """The ids of a source and a given translation, both with their ends."""
-        direction = self._direction(src, ("", tgt_lang))
+        [src], [way] = self._asking_in_text([src], [("", tgt_lang)])
+        direction = self._direction(src, way)
         ids = (
             self._source(tuple(self.src.encode(src.strip())), direction),
             (*self.tgt.encode(tgt.strip()), self.tgt.vocab.eos),
@@ -159,17 +179,22 @@ class Wording:
         src: list[str] = []
         tgt: list[str] = []
         links: list[tuple[int, int]] = []
-        first = self.n_asking
+        shares: list[Share] = []
         for sentence, hypothesis in parts:
+            first = int(sentence.ids[0] in self.asking)
             ids = sentence.ids[first:-1]
             rows = [row[first : first + len(ids)] for row in hypothesis.attention or ()]
             links += [
                 (a + len(src), b + len(tgt))
                 for a, b in links_of(rows, len(ids), len(hypothesis.ids))
             ]
+            shares += [
+                (a + len(src), b + len(tgt), share)
+                for a, b, share in shares_of(rows, len(ids), len(hypothesis.ids))
+            ]
             src += pieces_of(self.src, ids)
             tgt += pieces_of(self.tgt, hypothesis.ids)
-        return Alignment(tuple(src), tuple(tgt), tuple(links))
+        return Alignment(tuple(src), tuple(tgt), tuple(links), tuple(shares))
 
 
 def sentences_of(asked: Iterable[Asked]) -> list[Sentence]:

@@ -17,27 +17,31 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from safetensors.numpy import load_file
 
 from regard.bundle import Bundle
 from regard.config import ModelConfig
 from regard.errors import ModelError, ResourceError
+from regard.interchange.carried import Carried
+from regard.interchange.positions import position_table
+from regard.interchange.probe import check_written
+from regard.interchange.taken import Floats, Weights
 from regard.storage import sha256, write_json, written_whole
+from regard.tensors import Tensors, check_finite, read_tensors
+from regard.text.vocab import Vocabulary
 
 if TYPE_CHECKING:
     from ctranslate2 import Translator  # type: ignore[import-untyped]
 
 Dtype = Literal["float32", "int8"]
-Floats = NDArray[np.float32]
 
+NEVER = -1e4  # the bias of a word that is not to be said
 CONVERTER = 1  # one more whenever a bundle would become another directory than before
 SUMS = "sums.json"
 
@@ -163,22 +167,65 @@ def _write(bundle: Bundle, directory: Path, dtype: Dtype) -> None:
 
 def convert(bundle: Bundle, directory: Path, dtype: Dtype) -> None:
     """Write the CTranslate2 model of a bundle into a directory that is there and empty."""
-    if setting := inexpressible(bundle.model):
+    src, tgt = bundle.src_tokenizer.vocab, bundle.tgt_tokenizer.vocab
+    spec = _spec(bundle.model, read_tensors(bundle.weights), len(src), len(tgt))
+    src_words = [source_word(id) for id in range(len(src))]
+    tgt_words = [target_word(id) for id in range(len(tgt))]
+    _save(spec, directory, dtype, (src_words, tgt_words), tgt)
+
+
+def write_ctranslate2(
+    carried: Carried, path: Path, dtype: Literal["float32", "float16", "int8"]
+) -> None:
+    """The model as a directory for programs that use CTranslate2 themselves.
+
+    Words are called by their pieces there. What is never to be said is so by its bias, for such a
+    directory has no search of its own to forbid it.
+    """
+    sides = carried.src_tokenizer, carried.tgt_tokenizer
+    src, tgt = sides[0].vocab, sides[1].vocab
+    check_finite(carried.weights)
+    spec = _spec(carried.model, carried.weights, len(src), len(tgt))
+    never = [
+        ids[0] for ids in carried.facts.get("decode", {}).get("forbidden", []) if len(ids) == 1
+    ]
+    if never:
+        bias = np.zeros(len(tgt), np.float32)
+        if carried.model.output_bias:
+            bias += spec.decoder.projection.bias
+        bias[never] = NEVER
+        spec.decoder.projection.bias = bias
+    with written_whole(path) as building:
+        _save(spec, building, dtype, (list(src.pieces), list(tgt.pieces)), tgt)
+        for tokenizer, side in zip(sides, ("src", "tgt"), strict=True):
+            tokenizer.save(building / f"{side}_tokenizer")
+        check_written(building, sides)
+        (building / "README.md").write_text(carried.card, encoding="utf-8")
+
+
+def _spec(model: ModelConfig, tensors: Tensors, n_src: int, n_tgt: int) -> Any:
+    """The network in CTranslate2's words."""
+    if setting := inexpressible(model):
         raise ModelError(
             "{setting} cannot be said in CTranslate2; translate with the torch engine",
             setting=setting,
         )
     from ctranslate2.specs import TransformerSpec  # type: ignore[import-untyped]
 
-    model, src, tgt = bundle.model, bundle.src_tokenizer.vocab, bundle.tgt_tokenizer.vocab
     spec = TransformerSpec(_encoder_spec(model), _decoder_spec(model))
-    weights = _Weights(load_file(bundle.weights))
-    _fill(spec, model, weights, len(src), len(tgt))
+    weights = Weights(tensors)
+    _fill(spec, model, weights, n_src, n_tgt)
     weights.check()
-    spec.register_source_vocabulary([source_word(id) for id in range(len(src))])
-    spec.register_target_vocabulary([target_word(id) for id in range(len(tgt))])
-    spec.config.bos_token = spec.config.decoder_start_token = target_word(tgt.bos)
-    spec.config.eos_token, spec.config.unk_token = target_word(tgt.eos), target_word(tgt.unk)
+    return spec
+
+
+def _save(
+    spec: Any, directory: Path, dtype: str, words: tuple[list[str], list[str]], tgt: Vocabulary
+) -> None:
+    spec.register_source_vocabulary(words[0])
+    spec.register_target_vocabulary(words[1])
+    spec.config.bos_token = spec.config.decoder_start_token = words[1][tgt.bos]
+    spec.config.eos_token, spec.config.unk_token = words[1][tgt.eos], words[1][tgt.unk]
     spec.config.layer_norm_epsilon = 1e-5  # torch's
     spec.validate()
     spec.optimize(quantization="int8_float32" if dtype == "int8" else dtype)
@@ -223,34 +270,7 @@ def _rotary_dim(model: ModelConfig, n_heads: int) -> int | None:
     return model.d_model // n_heads if model.positions == "rotary" else None
 
 
-class _Weights:
-    """The weights by name, taken one by one; all that is wrong with them is said at the end."""
-
-    def __init__(self, left: Mapping[str, NDArray[Any]]) -> None:
-        self.left = dict(left)
-        self.wrong: list[str] = []
-
-    def take(self, name: str, *shape: int) -> Floats:
-        """The weights of that name, which nobody else will ask for, in float32."""
-        found = self.left.pop(name, None)
-        if found is None:
-            self.wrong.append(f"{name} is missing")
-        elif found.shape != shape:
-            self.wrong.append(f"{name} has shape {found.shape} instead of {shape}")
-        else:
-            return np.array(found, dtype=np.float32)
-        return np.zeros(shape, dtype=np.float32)
-
-    def check(self) -> None:
-        """Nothing was missing or of another shape, and nothing is left."""
-        wrong = [*self.wrong, *(f"{name} is unexpected" for name in self.left)]
-        if wrong:
-            raise ModelError(
-                "the weights do not fit the model: {wrong}", wrong=", ".join(sorted(wrong))
-            )
-
-
-def _fill(spec: Any, model: ModelConfig, weights: _Weights, n_src: int, n_tgt: int) -> None:
+def _fill(spec: Any, model: ModelConfig, weights: Weights, n_src: int, n_tgt: int) -> None:
     """Every weight of the network at its place in the spec."""
     d = model.d_model
     source = weights.take("source.weight", n_src, d)
@@ -275,7 +295,7 @@ def _fill(spec: Any, model: ModelConfig, weights: _Weights, n_src: int, n_tgt: i
             _fill_norm(side.layer_norm, f"{stack}.norm", d, weights)
 
 
-def _positions(model: ModelConfig, weights: _Weights, side: str) -> Floats:
+def _positions(model: ModelConfig, weights: Weights, side: str) -> Floats:
     """What is added to the words at each place, with one row more than the network has.
 
     For a search looks one word past its limit, to see who is not done there.
@@ -284,13 +304,12 @@ def _positions(model: ModelConfig, weights: _Weights, side: str) -> Floats:
     table = np.zeros((rows + 1, d), dtype=np.float32)
     if model.positions == "learned":
         table[:rows] = weights.take(f"{side}.positions.table", rows, d)
-    elif model.positions == "sinusoidal":  # p(i, 2j) = sin(i w_j), p(i, 2j+1) = cos(i w_j)
-        angles = np.arange(rows + 1)[:, None] * 10000.0 ** (-np.arange(0, d, 2) / d)
-        table[:, 0::2], table[:, 1::2] = np.sin(angles), np.cos(angles)
+    elif model.positions == "sinusoidal":
+        table = position_table(model, rows + 1)
     return table
 
 
-def _fill_layer(layer: Any, name: str, model: ModelConfig, width: int, weights: _Weights) -> None:
+def _fill_layer(layer: Any, name: str, model: ModelConfig, width: int, weights: Weights) -> None:
     d = model.d_model
     query_key_value, out = layer.self_attention.linear
     _fill_linear(query_key_value, f"{name}.attention.qkv", 3 * d, d, weights)
@@ -312,11 +331,11 @@ def _fill_layer(layer: Any, name: str, model: ModelConfig, width: int, weights: 
     _fill_norm(layer.ffn.layer_norm, f"{name}.feed_forward_residual.norm", d, weights)
 
 
-def _fill_linear(linear: Any, name: str, rows: int, columns: int, weights: _Weights) -> None:
+def _fill_linear(linear: Any, name: str, rows: int, columns: int, weights: Weights) -> None:
     linear.weight = weights.take(f"{name}.weight", rows, columns)
     linear.bias = weights.take(f"{name}.bias", rows)
 
 
-def _fill_norm(norm: Any, name: str, d: int, weights: _Weights) -> None:
+def _fill_norm(norm: Any, name: str, d: int, weights: Weights) -> None:
     norm.gamma = weights.take(f"{name}.weight", d)
     norm.beta = weights.take(f"{name}.bias", d)

@@ -26,3 +26,16 @@ def is_mostly_han(text: str) -> bool:
 def is_unspaced(language: str) -> bool:
     """Whether a language writes its words without spaces."""
     return re.split("[-_]", language.lower())[0] in _UNSPACED
+
+
+def stands_in(word: str, text: str) -> bool:
+    """Whether a word stands in a text, and by itself: "art" stands in no "part".
+
+    One in small letters may begin a sentence; where words are not spaced, any place will do.
+    """
+    if word not in (text.lower() if word.islower() else text):
+        return False
+    before = r"(?<![A-Za-z0-9])" if word[:1].isascii() else ""
+    after = r"(?![A-Za-z0-9])" if word[-1:].isascii() else ""
+    pattern = before + re.escape(word) + after
+    return re.search(pattern, text, re.IGNORECASE if word.islower() else 0) is not None

@@ -7,7 +7,8 @@
                     5 escape_whitespaces
 
 Sizes are checked before anything is made of them, and only then does the C++ parser see the bytes.
-Models whose normaliser holds tables are refused: regard normalises by itself.
+Models whose normaliser holds tables are refused where regard normalises by itself; those of other
+programs keep theirs.
 """
 
 import math
@@ -60,7 +61,24 @@ def read_spm(model: bytes) -> SpmModel:
     return SpmModel(kinds[0], pieces)
 
 
+def read_foreign_spm(model: bytes) -> list[Piece]:
+    """The pieces of a model that another program wrote, with tables or without; else ValueError."""
+    pieces = [_any_piece(value) for number, value in _fields(model) if number == 1]
+    if len(pieces) > MOST_PIECES or [piece.type for piece in pieces].count(UNKNOWN) != 1:
+        raise ValueError("too many pieces, or not one unknown piece")
+    return pieces
+
+
 def _piece(message: bytes) -> Piece:
+    piece = _any_piece(message)
+    if piece.type not in (NORMAL, UNKNOWN, CONTROL, BYTE):
+        raise ValueError("a piece of a type that is not used here")
+    return piece
+
+
+def _any_piece(message: int | float | bytes) -> Piece:
+    if not isinstance(message, bytes):
+        raise ValueError("a piece that is no message")
     piece, score, type = b"", 0.0, NORMAL
     for number, value in _fields(message):
         match number, value:
@@ -72,8 +90,6 @@ def _piece(message: bytes) -> Piece:
                 type = value
     if not 0 < len(piece) <= MOST_PIECE_BYTES or not math.isfinite(score):
         raise ValueError("a piece without length or with an endless score")
-    if type not in (NORMAL, UNKNOWN, CONTROL, BYTE):
-        raise ValueError("a piece of a type that is not used here")
     return Piece(piece.decode(), score, type)
 
 

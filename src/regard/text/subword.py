@@ -49,7 +49,7 @@ class SubwordTokenizer:
         self.kind: SubwordKind = kind
         self.vocab = vocab
         self.normalizer = normalizer
-        self._model = model
+        self.model = model
         self._processor = SentencePieceProcessor(model_proto=model)
         self._scores = {
             piece: self._processor.get_score(id)
@@ -64,7 +64,7 @@ class SubwordTokenizer:
         [self._newline] = vocab.spell("\n")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return SubwordTokenizer, (self.kind, self._model, self.vocab, self.normalizer)
+        return SubwordTokenizer, (self.kind, self.model, self.vocab, self.normalizer)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without special ids."""
@@ -119,7 +119,7 @@ class SubwordTokenizer:
 
     def save(self, directory: Path) -> None:
         """Write `tokenizer.model` and `tokenizer.json`."""
-        write_saved(directory, self.kind, self.normalizer, self.vocab, self._model)
+        write_saved(directory, self.kind, self.normalizer, self.vocab, self.model)
 
     def _drawn(self, spaced: str, random: Random) -> list[str]:
         match self.kind:

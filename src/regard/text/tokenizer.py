@@ -2,6 +2,8 @@
 
 Four kinds: unigram and BPE subwords (subword.py), characters and words. All spell in bytes what
 their pieces do not cover, so nothing is lost and `unk` is never written by `encode`.
+
+Two more come with the models of others (mapped.py, codes.py) and do as they did there, no more.
 """
 
 from collections import Counter
@@ -12,6 +14,8 @@ from pathlib import Path
 from typing import Literal, Protocol, get_args, runtime_checkable
 
 from regard.errors import ConfigError, DataError, ModelError
+from regard.text.codes import load_codes
+from regard.text.mapped import load_mapped
 from regard.text.normalize import Normalizer
 from regard.text.saved import pieces_model, read_saved, write_saved
 from regard.text.subword import load_subword, too_small, train_subword
@@ -106,6 +110,10 @@ def load_tokenizer(directory: Path) -> Tokenizer:
             return CharTokenizer(saved.vocabulary(saved.pieces()), saved.normalizer)
         case "word":
             return WordTokenizer(saved.vocabulary(saved.pieces()), saved.normalizer)
+        case "mapped":
+            return load_mapped(saved)
+        case "codes":
+            return load_codes(saved)
         case _:
             raise ModelError(
                 '{path} has no valid "{name}"',

@@ -7,7 +7,8 @@ Where CTranslate2's own search is another than ours it is asked otherwise, or no
 - without a length penalty it stops at the first end. So none is a very small one.
 - it scores the words of a prefix 0, and others, where some are forbidden, as if those had no
   probability. So `score` is asked for the scores. In a beam of 1 the words are the same; in a wider
-  one they are not, for hypotheses are compared by such scores, and `cannot` says so.
+  one they are not, for hypotheses are compared by such scores, and `cannot` says so. Where it is
+  asked to be so, by `renormalize`, all is as it should be.
 - the first word of a beam it gives the attention of another sentence. So that is asked for by
   itself.
 """
@@ -51,11 +52,12 @@ def cannot(model: ModelConfig, search: Search, sentences: Sequence[Sentence]) ->
     if search.groups > 1:
         return f"groups = {search.groups}"
     if search.beam > 1:
+        are_other = not search.renormalize
         rules = {
             "prefix": any(sentence.prefix for sentence in sentences),
-            "forbidden": search.forbidden,
-            f"no_repeat = {search.no_repeat}": search.no_repeat,
-            f"min_len = {search.min_len}": search.min_len,
+            "forbidden": are_other and search.forbidden,
+            f"no_repeat = {search.no_repeat}": are_other and search.no_repeat,
+            f"min_len = {search.min_len}": are_other and search.min_len,
         }
         asked = (f"{name}, beam = {search.beam}" for name, is_asked in rules.items() if is_asked)
         return next(asked, None)
@@ -101,7 +103,8 @@ class CTranslate2Engine:
         _check_ids([*search.forbidden, *(one.prefix for one in sentences)], self.tgt, "target")
         found = self._found(sentences, search)
         has_rules = search.forbidden or search.no_repeat or search.min_len
-        if has_rules or any(one.prefix for one in sentences):
+        has_rules = has_rules or any(one.prefix for one in sentences)
+        if has_rules and not search.renormalize:
             found = self._rescored(sentences, found, search.length_penalty)
         if search.coverage_penalty:
             weights = [[np.array(one.attention, np.float32) for one in own] for own in found]
