@@ -1,9 +1,14 @@
 """Seeds and small things that many tests need; all else stays in the test file."""
 
 import os
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import requests
 import torch
 from hypothesis import HealthCheck, settings
 
@@ -18,11 +23,79 @@ settings.register_profile(
 )
 settings.load_profile("regard")
 
+torch.set_num_threads(1)  # two workers share two cores; here for what is made once for many tests
+
 
 @pytest.fixture(autouse=True)
 def _one_seed_and_one_thread():
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # two workers share two cores
+    torch.set_num_threads(1)  # whatever the test before has set
+
+
+class Server:
+    """`regard serve` in a process of its own, on a port that was free, and how to ask it."""
+
+    def __init__(self, folder, *arguments, before="", limits=None, **options):
+        """`before` is run first in its process; `limits` are other than the command's own."""
+        code = f"""
+from regard.serve.limits import Limits
+Limits.__init__.__kwdefaults__.update({limits or {}})
+{before}
+from regard.cli.main import main
+main()
+"""
+        self.log = folder / "serve.log"
+        env = {**os.environ, "REGARD_LANG": "en", **options.pop("env", {})}
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code, "serve", "--port", "0", *map(str, arguments)],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={name: value for name, value in env.items() if value is not None},
+                text=True,
+                **options,
+            )
+        said = self.process.stdout.readline()  # which it prints when it is ready
+        found = re.search(r"http://\S+:(\d+)", said)
+        assert found, f"{said}{self.log.read_text()}"
+        self.address, self.port = found[0], int(found[1])
+
+    def get(self, path, **options):
+        return requests.get(self.address + path, timeout=60, **options)
+
+    def post(self, path, json=None, **options):
+        return requests.post(self.address + path, json=json, timeout=60, **options)
+
+    def stop(self):
+        """The exit code after SIGTERM."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.stdout.close()
+        return self.process.wait(30)
+
+
+def _servers(tmp_path_factory):
+    servers = []
+
+    def start(*arguments, **options):
+        servers.append(Server(tmp_path_factory.mktemp("serve"), *arguments, **options))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def serve(tmp_path_factory):
+    """How to start a server, by the command's own arguments; it is stopped after the test."""
+    yield from _servers(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def serve_all(tmp_path_factory):
+    """The same for a server that many tests ask."""
+    yield from _servers(tmp_path_factory)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -233,6 +233,28 @@ def test_a_model_goes_on_learning_with_its_own_words(tmp_path, text, monkeypatch
     assert any((before[name] != after[name]).any() for name in before)
 
 
+def test_a_smaller_model_begins_with_the_layers_of_a_larger_one(tmp_path, text, capsys):
+    small = ("model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.vocab_size=330")
+    depth = quick(*small, "model.n_layers=[2, 3]")
+    assert run("train", *text, "-o", tmp_path / "old", *depth) == 0
+    still = quick("train.lr=1e-12", "train.average=0", "train.patience=0")
+    shallow = (*still, "--set", "model.n_layers=[2, 2]")
+    start = ("train", "--from", tmp_path / "old", *text)
+    assert run(*start, "-o", tmp_path / "new", *shallow) == 0
+    old, new = (open_bundle(tmp_path / name) for name in ("old", "new"))
+    assert (new.model.encoder[0], new.model.decoder[0]) == (2, 2)
+    before, after = (load_file(bundle.weights) for bundle in (old, new))
+    assert after.keys() == {name for name in before if "decoder.layers.2." not in name}
+    for name, weight in after.items():
+        origin = name.replace("decoder.layers.1.", "decoder.layers.2.")  # the first and the last
+        assert (before[origin] - weight).abs().max() < 1e-6
+    capsys.readouterr()
+    deeper = (*still, "--set", "model.n_layers=4")
+    assert run(*start, "-o", tmp_path / "deep", *deeper) == 4
+    sentence = "a model made of one with 2 encoder layers cannot have 4 of them"
+    assert capsys.readouterr().err.splitlines()[-1] == f"error: {sentence}"
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

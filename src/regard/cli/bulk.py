@@ -10,9 +10,9 @@ A chunk is cut at the same lines whether or not the work was stopped, so the out
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console
@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from regard.cli.language import language
 from regard.cli.lines import chunks, readable, written
 from regard.data.formats import FORMATS, bare_path
+from regard.data.streams import BadText
 from regard.errors import ConfigError, DataError
 from regard.storage import sha256, write_json
 
@@ -28,28 +29,32 @@ if TYPE_CHECKING:
     from regard.cli.translate import Options
     from regard.decode.results import Translation
 
-CHUNK = 512  # lines translated and written together
+T = TypeVar("T")
+
+CHUNK = 512  # lines translated and written together ...
+GPU = 32  # ... and so many times as many there, to have sentences of like lengths for its batches
 SECONDS = 20.0  # between lines that tell how far it is, where there is no terminal
 ARCHIVES = (".gz", ".bz2", ".xz", ".zst")
-DOCUMENTS = (".srt", ".vtt", ".html", ".htm", ".docx", ".pdf")
+OTHERS = (".docx", ".xlsx", ".pptx", ".odt", ".pdf", ".epub", ".json", ".yaml", ".yml")
 
 
-def check_places(source: Path | None, target: Path | None) -> None:
+def check_places(source: Path | None, target: Path | None, *, is_document: bool = False) -> None:
     """Refuse before the work what cannot be read or written."""
     if target is not None:
         _check_target(target)
     if source is not None:
-        _check_source(source)
+        _check_source(source, is_document)
 
 
-def _check_source(source: Path) -> None:
-    """Refuse what is there not, or is no file of lines."""
+def _check_source(source: Path, is_document: bool) -> None:
+    """Refuse what is there not, and what would be spoiled if it were read as lines."""
     if not source.is_file():
         raise DataError("there is no file {path}", path=source)
     kind = bare_path(source).suffix.lower()
-    if kind in DOCUMENTS or (kind in FORMATS and kind != ".tsv"):
+    if not is_document and (kind in OTHERS or (kind in FORMATS and kind != ".tsv")):
         raise ConfigError(
-            "{file} is no file of lines: plain text and .tsv are translated, {kind} is not yet",
+            "{file} is no text that can be translated: plain text, TSV, TMX, XLIFF, PO, SRT, VTT "
+            "and HTML can, {kind} cannot; --format says what a file is",
             file=source,
             kind=kind,
         )
@@ -77,28 +82,53 @@ def translate_file(
     models: Sequence[Path],
 ) -> None:
     """Translate a file, chunk by chunk; what is there already is kept if asked to resume."""
-    n_lines = sum(map(len, chunks(source, CHUNK)))
+    size = CHUNK if asked.device == "cpu" else CHUNK * GPU
+    n_lines = sum(map(len, chunks(source, size)))
     facts = {
         "input": sha256(source),
         "lines": n_lines,
         "models": [sha256(model / "MANIFEST.json") for model in models],
         **asked.facts(),
     }
+
+    def said(chunk: Sequence[str | BadText], first: int) -> Iterable[str]:
+        lines = [readable(line, first + n, asked.on_bad) for n, line in enumerate(chunk, 1)]
+        return written(lines, first, translate, asked)
+
     part = target.with_name(target.name + ".part")
-    done = _begin(part, facts, resume=asked.resume)
-    with part.open("ab") as out, _Progress(n_lines) as progress:
-        for number, chunk in enumerate(chunks(source, CHUNK)):
-            first = number * CHUNK
+    write_chunks(part, facts, chunks(source, size), said, resume=asked.resume)
+    os.replace(part, target)
+    clear(part)
+
+
+def write_chunks(
+    part: Path,
+    facts: Mapping[str, Any],
+    work: Iterable[Sequence[T]],
+    said: Callable[[Sequence[T], int], Iterable[str]],
+    *,
+    resume: bool,
+) -> None:
+    """The lines that are said of each chunk, and of how many before it, from where it was left."""
+    done = _begin(part, facts, resume=resume)
+    total, words = (facts["lines"], "lines") if "lines" in facts else (facts["units"], "units")
+    first = 0
+    with part.open("ab") as out, _Progress(total, words) as progress:
+        for number, chunk in enumerate(work):
             if number >= done["chunks"]:
-                lines = [readable(line, first + n, asked.on_bad) for n, line in enumerate(chunk, 1)]
-                for line in written(lines, first, translate, asked):
+                for line in said(chunk, first):
                     out.write(f"{line}\n".encode())
                 out.flush()
                 os.fsync(out.fileno())
                 done = {"chunks": number + 1, "bytes": out.tell()}
                 _note(part, facts, done)
-            progress.reached(first + len(chunk))
-    os.replace(part, target)
+            first += len(chunk)
+            progress.reached(first)
+
+
+def clear(part: Path) -> None:
+    """Remove what a finished translation leaves behind."""
+    part.unlink(missing_ok=True)
     _sidecar(part).unlink(missing_ok=True)
 
 
@@ -147,15 +177,22 @@ def _sidecar(part: Path) -> Path:
 
 
 _PACE = {
-    "en": "{done:,} of {total:,} lines, {speed:,.0f} a second",
-    "zh": "{total:,}行中的{done:,}行，每秒{speed:,.0f}行",
+    "lines": {
+        "en": "{done:,} of {total:,} lines, {speed:,.0f} a second",
+        "zh": "{total:,}行中的{done:,}行，每秒{speed:,.0f}行",
+    },
+    "units": {
+        "en": "{done:,} of {total:,} units, {speed:,.0f} a second",
+        "zh": "{total:,}个单元中的{done:,}个，每秒{speed:,.0f}个",
+    },
 }
 
 
 class _Progress:
     """How far it is: a bar on a terminal, else a line now and then."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, words: str) -> None:
+        self.words = words
         self.console = Console(stderr=True, highlight=False)
         columns = (BarColumn(30), MofNCompleteColumn(), TextColumn("{task.description}"))
         self.bar = Progress(*columns, TimeRemainingColumn(), console=self.console, transient=True)
@@ -178,7 +215,7 @@ class _Progress:
         now = time.monotonic()
         self.first = n_lines if self.first is None else self.first
         speed = (n_lines - self.first) / max(now - self.started, 1e-9)
-        line = _PACE[language()].format(done=n_lines, total=self.total, speed=speed)
+        line = _PACE[self.words][language()].format(done=n_lines, total=self.total, speed=speed)
         if self.console.is_terminal:
             self.bar.update(self.task, completed=n_lines, description=line)
         elif now - self.told > SECONDS:

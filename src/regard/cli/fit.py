@@ -14,12 +14,11 @@ from regard.bundle import Bundle, check_place
 from regard.cli.judge import Judge, dev_line, validation
 from regard.cli.keep import final_weights, saving, snapshots, write_model
 from regard.cli.language import language
-from regard.cli.prepare import data_line, prepared_data
+from regard.cli.prepare import data_line, prepared_data, source_weights
 from regard.config import Config
 from regard.data.feed import Batches, Place
 from regard.data.prepare import Prepared, text_print
 from regard.data.workers import helped
-from regard.decode.engines.torch import read_weights
 from regard.decode.ensemble import Network
 from regard.errors import ConfigError
 from regard.model.build import build_model
@@ -178,7 +177,7 @@ class _Run:
         torch.manual_seed(self.config.train.seed)
         network = self._empty_network()
         if self.source is not None:
-            load_weights(network, read_weights(self.source))
+            load_weights(network, source_weights(self.source, self.config.model))
         if self.checkpoint is not None:
             load_weights(network, self.checkpoint.weights)
         n_parameters = sum(p.numel() for p in network.parameters())
@@ -335,6 +334,7 @@ class _Run:
             scores=scores,
             beam=beam,
             signature=judge.signature,
+            decode=self.source.facts.get("decode") if self.source else None,
         )
         minutes = (time.monotonic() - self.started) / 60
         example = self.prepared.dev[0].src if self.prepared.dev else "…"

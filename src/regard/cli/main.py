@@ -19,8 +19,12 @@ COMMANDS = {
     "train": "Train a model; without a recipe, Chinese numerals to English.",
     "translate": "Translate arguments, lines from stdin, or a file; line by line.",
     "evaluate": "Score translations: BLEU, chrF, TER, exact, with signatures.",
+    "convert": "Turn a model into another format, or into fewer bytes.",
     "inspect": "What is in a model directory, after every file was checked.",
     "doctor": "What is wrong with a corpus: faults, overlap, lengths, advice.",
+    "attend": "Draw where a model looks, in the terminal or in a file.",
+    "serve": "Serve models over HTTP, with a page, for LibreTranslate's and DeepL's clients.",
+    "study": "Run the notes' claims as experiments, and say which of them hold.",
     "plot": "Draw the curves of training runs, and compare them.",
     "demo": "Self-attention of three tokens, worked through with every number.",
 }

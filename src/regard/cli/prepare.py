@@ -1,15 +1,18 @@
-"""The data of a run: prepared in sight of the person who waits for it, and told in one line."""
+"""What a run begins with: its data, prepared in sight of who waits, and another model's weights."""
 
 import os
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from torch import Tensor
 
 from regard.bundle import Bundle
 from regard.cli.language import language
-from regard.config import Config
+from regard.config import Config, ModelConfig
 from regard.data.prepare import Prepared, prepare
+from regard.decode.engines.torch import read_weights
+from regard.model.weights import with_fewer_layers
 
 
 def prepared_data(config: Config, folder: Path, source: Bundle | None) -> Prepared:
@@ -41,3 +44,13 @@ def data_line(prepared: Prepared) -> tuple[str, str]:
         f"{pairs:,}个句对（{'丢弃：' + chinese if chinese else '没有丢弃'}），"
         f"{dev:,}个用于评判，词表{src:,}和{tgt:,}",
     )
+
+
+def source_weights(source: Bundle, wanted: ModelConfig) -> dict[str, Tensor]:
+    """The weights of the model to go on from, without the layers that are not wanted."""
+    weights = read_weights(source)
+    for side in ("encoder", "decoder"):
+        had, wants = (getattr(model, side)[0] for model in (source.model, wanted))
+        if had != wants:
+            weights = with_fewer_layers(weights, side, had, wants)
+    return weights

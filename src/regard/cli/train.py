@@ -94,7 +94,7 @@ def settings(
     if src is not None and tgt is not None:
         table = _laid_over(_of_text(src, tgt, size, is_tuned=source is not None), table)
     if source is not None:
-        table["model"] = {**asdict(source.model), **_dropouts(table.get("model", {}))}
+        table["model"] = {**asdict(source.model), **_changeable(table.get("model", {}))}
     elif size is not None:
         table["model"] = {**table.get("model", {}), **SIZES[size]}
     return _fitting(config_from_table(config_table(None, overrides, table)))
@@ -132,9 +132,13 @@ def _opened(source: Path) -> "Bundle":
     return open_bundle(source)
 
 
-def _dropouts(model: dict[str, Any]) -> dict[str, Any]:
-    """What a recipe may change about a network that is there already."""
-    return {name: value for name, value in model.items() if name.endswith("dropout")}
+def _changeable(model: dict[str, Any]) -> dict[str, Any]:
+    """What a recipe may change about a network that is there already: dropout, and its depth."""
+    return {
+        name: value
+        for name, value in model.items()
+        if name.endswith("dropout") or name == "n_layers"
+    }
 
 
 def _laid_over(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -13,12 +13,16 @@ import click
 from regard.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from regard.decode.results import Translation
     from regard.decode.search import Search
     from regard.decode.translator import Translator
+    from regard.document.document import Format
 
 BUNDLED = Path(__file__).parents[1] / "bundled" / "model"
 FilePath = click.Path(path_type=Path)
+FORMATS = ("txt", "tsv", "tmx", "xliff", "po", "srt", "vtt", "html")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +32,7 @@ class Options:
     text: tuple[str, ...]
     model: tuple[Path, ...]
     engine: Literal["auto", "torch", "ctranslate2"]
-    dtype: Literal["auto", "float32", "int8"]
+    dtype: Literal["auto", "float32", "bf16", "int8"]
     device: str
     src_lang: str
     tgt_lang: str
@@ -49,8 +53,18 @@ class Options:
     seed: int | None
     prefix: str
     terms: Path | None
+    memory: tuple[Path, ...]
+    format: str | None
     forbid: tuple[str, ...]
     on_bad: Literal["replace", "empty", "stop"]
+
+    @property
+    def is_tsv(self) -> bool:
+        """Whether lines have columns, of which the first is translated."""
+        if self.source is None or self.format is not None:
+            return self.format == "tsv"
+        suffixes = [suffix.lower() for suffix in self.source.suffixes[-2:]]
+        return ".tsv" in suffixes  # the other one is of an archive
 
     def search(self, own: "Search") -> "Search":
         """The model's own search, but for what is asked otherwise."""
@@ -88,12 +102,16 @@ class Options:
                    "of one vocabulary translate together.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["auto", "torch", "ctranslate2"]), default="auto",
               help="auto: ctranslate2 where it can do what is asked, else torch.")  # fmt: skip
-@click.option("--dtype", type=click.Choice(["auto", "float32", "int8"]), default="auto",
-              help="int8 is faster on a CPU and nearly as good.")  # fmt: skip
+@click.option("--dtype", type=click.Choice(["auto", "float32", "bf16", "int8"]), default="auto",
+              help="int8 is faster on a CPU and nearly as good, bf16 on a GPU.")  # fmt: skip
 @click.option("--device", default="cpu", help="cpu or cuda.")
 @click.option("--from", "src_lang", default="", help="The language to translate from.")
 @click.option("--to", "tgt_lang", default="", help="The language to translate to.")
-@click.option("-i", "--input", "source", type=FilePath, help="A file of lines, or .tsv.")
+@click.option("-i", "--input", "source", type=FilePath,
+              help="A file of lines, TSV, TMX, XLIFF, PO, SRT, VTT or HTML.")  # fmt: skip
+@click.option(
+    "--format", type=click.Choice(FORMATS), help="What FILE is, if its name does not say."
+)
 @click.option("-o", "--output", "target", type=FilePath, help="Where to; written whole or not.")
 @click.option("--resume", is_flag=True, help="Go on with a file that was not finished.")
 @click.option("--beam", type=click.IntRange(1, 64),
@@ -114,8 +132,10 @@ class Options:
               help="Draw among the likeliest words, of this probability together.")  # fmt: skip
 @click.option("--seed", type=int, help="Of what is drawn.")
 @click.option("--prefix", default="", help="What the translation begins with.")
-@click.option("--terms", type=FilePath, metavar="TSV",
-              help="Source words and what they must be called, a tab between.")  # fmt: skip
+@click.option("--terms", "--glossary", "terms", type=FilePath, metavar="TSV|CSV|TBX",
+              help="Source words and what they must be called.")  # fmt: skip
+@click.option("--memory", type=FilePath, multiple=True, metavar="TMX",
+              help="Of a document: texts that stand there are not translated again.")  # fmt: skip
 @click.option("--forbid", multiple=True, metavar="WORD", help="Never say this; may be repeated.")
 @click.option("--on-bad", type=click.Choice(["replace", "empty", "stop"]), default="replace",
               help="What to do about bytes that are no text.")  # fmt: skip
@@ -123,16 +143,28 @@ def command(**options: Any) -> None:
     """Translate arguments, lines from stdin, or a file; line by line.
 
     One line out for each line in, in order; an empty line stays empty. With --nbest: number |||
-    text ||| score; with --alignments a last field of source-target pieces, counted from 0.
+    text ||| score; with --alignments a last field of source-target pieces, counted from 0. Of a
+    document only the text is translated, and what cannot be is named.
     """
     from regard.decode.translator import load
 
     asked = Options(**options)
-    _check(asked)
+    kind = _document(asked)
+    _check(asked, kind)
     translator = load(
         list(asked.model) or None, engine=asked.engine, device=asked.device, dtype=asked.dtype
     )
-    translate = _translate(translator, asked)
+    terms = _terms(asked, translator) if asked.terms else {}
+    if kind is not None:
+        from regard.cli.documents import translate_document_file
+
+        translate_document_file(asked, kind, translator, terms)
+        return
+    translate = translating(translator, asked, terms)
+    if asked.is_tsv and not asked.as_json and not asked.alignments and asked.nbest is None:
+        from regard.cli.documents import guarded
+
+        translate = guarded(translate, translating(translator, asked, terms, is_aligned=True))
     if asked.source and asked.target:
         from regard.cli import bulk
 
@@ -142,29 +174,57 @@ def command(**options: Any) -> None:
         _stream(translate, asked)
 
 
-def _check(asked: Options) -> None:
+def _document(asked: Options) -> "Format | None":
+    """What document is to be translated, if it is one and not lines."""
+    if asked.source is None:
+        if asked.format is not None:
+            raise ConfigError("the option --format needs -i FILE")
+        return None
+    from regard.cli.documents import document_format
+
+    return document_format(asked.source, asked.format)
+
+
+def _check(asked: Options, kind: "Format | None") -> None:
     """What can be seen to be wrong before a model is loaded."""
     if asked.text and asked.source:
         raise ConfigError("give a text or -i FILE, not both")
     if asked.resume and not (asked.source and asked.target):
         raise ConfigError("the option --resume needs -i FILE and -o FILE")
+    if asked.memory and kind is None:
+        raise ConfigError("the option --memory is for documents, not for lines of text")
+    if kind is not None:
+        for_lines = {"--nbest": asked.nbest, "--alignments": asked.alignments,
+                     "--json": asked.as_json, "--prefix": asked.prefix}  # fmt: skip
+        for option in (option for option, value in for_lines.items() if value):
+            raise ConfigError(
+                "{option} is for lines of text, not for a document; leave it out", option=option
+            )
     if asked.target or asked.source:
         from regard.cli import bulk
 
-        bulk.check_places(asked.source, asked.target)
+        is_known = kind is not None or asked.format is not None
+        bulk.check_places(asked.source, asked.target, is_document=is_known)
 
 
-def _translate(
-    translator: "Translator", asked: Options
+def translating(
+    translator: "Translator",
+    asked: Options,
+    terms: "Mapping[str, str]",
+    *,
+    direction: tuple[str, str] | None = None,
+    is_aligned: bool = False,
 ) -> "Callable[[list[str]], list[Translation]]":
+    """What a translator says, asked as the command line asks."""
     search = asked.search(translator.search)
-    terms = _terms(asked.terms) if asked.terms else {}
+    search = replace(search, wants_attention=search.wants_attention or is_aligned)
+    src_lang, tgt_lang = direction or (asked.src_lang, asked.tgt_lang)
 
     def translate(texts: list[str]) -> "list[Translation]":
         return translator.translate(
             texts,
-            src_lang=asked.src_lang,
-            tgt_lang=asked.tgt_lang,
+            src_lang=src_lang,
+            tgt_lang=tgt_lang,
             beam=asked.beam,
             nbest=asked.nbest,
             prefix=asked.prefix,
@@ -191,20 +251,18 @@ def _stream(translate: "Callable[[list[str]], list[Translation]]", asked: Option
             number += len(lines)
 
 
-def _terms(path: Path) -> dict[str, str]:
-    """Source words and their translations, a tab between them."""
-    from regard.cli.evaluate import lines_of
+def _terms(asked: Options, translator: "Translator") -> dict[str, str]:
+    """Source words and their translations."""
+    from regard.document.glossary import read_glossary
 
-    known = {}
-    for number, line in enumerate(lines_of(path), start=1):
-        if not line.strip():
-            continue
-        word, tab, term = line.partition("\t")
-        if not (tab and word.strip() and term.strip()):
-            raise DataError(
-                "{file}, line {line} is no term: the source's word, a tab, what it is called",
-                file=path,
-                line=number,
-            )
-        known[word.strip()] = term.split("\t")[0].strip()
-    return known
+    assert asked.terms is not None
+    if not asked.terms.is_file():
+        raise DataError("there is no file {path}", path=asked.terms)
+    ways = translator.directions
+    src, tgt = ways[0] if len(ways) == 1 else ("", "")
+    return read_glossary(
+        asked.terms.read_bytes(),
+        str(asked.terms),
+        src_lang=asked.src_lang or src,
+        tgt_lang=asked.tgt_lang or tgt,
+    )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from regard.decode.engines.torch import TorchEngine
 
 EngineName = Literal["auto", "torch", "ctranslate2"]
-Dtype = Literal["auto", "float32", "int8"]
+Dtype = Literal["auto", "float32", "bf16", "int8"]
 Texts = list[str] | tuple[str, ...]  # not any sequence of texts, which one text is too
 BUNDLED = Path(__file__).parents[1] / "bundled" / "model"
 
@@ -210,11 +210,13 @@ class Translator:
             return f"device = {self.device}"
         if find_spec("ctranslate2") is None:
             return "anything, for it is not installed"
+        if self.dtype == "bf16":
+            return "bf16"
         return cannot(self.bundle.model, search, sentences)
 
     @cached_property
     def _ctranslate2(self) -> Engine:
-        return CTranslate2Engine(self.bundle, "float32" if self.dtype == "auto" else self.dtype)
+        return CTranslate2Engine(self.bundle, "int8" if self.dtype == "int8" else "float32")
 
     @cached_property
     def _torch(self) -> "TorchEngine":
@@ -223,13 +225,16 @@ class Translator:
         from regard.decode.engines.torch import torch_engine
 
         if self.dtype == "int8":
-            raise ConfigError("int8 is for the ctranslate2 engine; torch has float32")
-        return torch_engine(self.bundles, torch.device(self.device))
+            raise ConfigError("int8 is for the ctranslate2 engine; torch has float32 and bf16")
+        dtype = torch.bfloat16 if self.dtype == "bf16" else torch.float32
+        return torch_engine(self.bundles, torch.device(self.device), dtype)
 
     def _own_search(self) -> Search:
         """How this model is to be asked, as it says itself; else greedily."""
         try:
-            return Search(**{"beam": 1, **self.bundle.facts.get("decode", {})})
+            own = {"beam": 1, **self.bundle.facts.get("decode", {})}
+            own["forbidden"] = tuple(tuple(words) for words in own.get("forbidden", ()))
+            return Search(**own)
         except TypeError:
             raise ModelError(
                 '{path} has no valid "{name}"', path=self.bundle.path / "config.json", name="decode"

@@ -8,7 +8,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from regard.errors import ModelError, ResourceError
+from regard.errors import ModelError, ResourceError, Word
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -24,6 +24,33 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
         raise ResourceError(
             "{path} could not be written: {reason}", path=path, reason=error
         ) from None
+
+
+def with_fewer_layers(
+    weights: Mapping[str, Tensor], side: str, had: int, wanted: int
+) -> dict[str, Tensor]:
+    """The weights of a model with so many of a side's layers: the first, the last, evenly between.
+
+    A smaller model that begins so has most of its teacher's knowledge, and learns the rest soon.
+    """
+    if wanted > had:
+        raise ModelError(
+            "a model made of one with {had} {side} layers cannot have {wanted} of them",
+            had=had,
+            side=Word(side),
+            wanted=wanted,
+        )
+    chosen = [round(i * (had - 1) / max(wanted - 1, 1)) for i in range(wanted)]
+    head = f"{side}.layers."
+    kept = {name: w for name, w in weights.items() if not name.startswith(head)}
+    for to, place in enumerate(chosen):
+        own = f"{head}{place}."
+        kept |= {
+            f"{head}{to}.{name.removeprefix(own)}": w
+            for name, w in weights.items()
+            if name.startswith(own)
+        }
+    return kept
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:

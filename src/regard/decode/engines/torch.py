@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from regard.bundle import Bundle
@@ -24,6 +23,7 @@ from regard.decode.terms import beams_for, lacking
 from regard.errors import ConfigError
 from regard.model.build import build_model
 from regard.model.weights import load_weights
+from regard.tensors import read_tensors
 
 SENTENCES = 64  # translated at once on a CPU, where more are not quicker ...
 TOKENS = 2048  # ... and source tokens, counted for each hypothesis
@@ -169,27 +169,30 @@ class TorchEngine:
         return [[next(rest) for _ in own] for own in found]
 
 
-def load_network(bundle: Bundle, device: torch.device) -> Network:
+def load_network(
+    bundle: Bundle, device: torch.device, dtype: torch.dtype = torch.float32
+) -> Network:
     """The network of a model directory, ready to translate; on a CPU its matrices are packed."""
     n_src, n_tgt = len(bundle.src_tokenizer.vocab), len(bundle.tgt_tokenizer.vocab)
     network = build_model(bundle.model, n_src, n_tgt)
     load_weights(network, read_weights(bundle))
-    if can_pack(device):
+    if can_pack(device) and dtype == torch.float32:
         pack(network)
-    return network.to(device).eval()
+    return network.to(device, dtype).eval()
 
 
 def read_weights(bundle: Bundle) -> dict[str, Tensor]:
     """The weights of a model directory by name."""
-    weights: dict[str, Tensor] = load_file(bundle.weights)
-    return weights
+    return {name: torch.from_numpy(array) for name, array in read_tensors(bundle.weights).items()}
 
 
-def torch_engine(bundles: Sequence[Bundle], device: torch.device) -> TorchEngine:
+def torch_engine(
+    bundles: Sequence[Bundle], device: torch.device, dtype: torch.dtype = torch.float32
+) -> TorchEngine:
     """An engine for the models in these directories, which speak with one voice."""
     src, tgt = bundles[0].src_tokenizer.vocab, bundles[0].tgt_tokenizer.vocab
     return TorchEngine(
-        [load_network(bundle, device) for bundle in bundles],
+        [load_network(bundle, device, dtype) for bundle in bundles],
         pad=src.pad,
         bos=tgt.bos,
         eos=tgt.eos,
