@@ -134,7 +134,8 @@ class Translator:
             search: everything else that can be asked; without it, as the model was judged best.
         """
         search = _search(search or self.search, beam, nbest)
-        search = replace(search, forbidden=search.forbidden + self.wording.forbidden(forbidden))
+        if more := self.wording.forbidden(forbidden):
+            search = replace(search, forbidden=search.forbidden + more)
         texts = [text] if isinstance(text, str) else text
         wanted = [(src_lang, tgt_lang)] * len(texts)
         asked = self.wording.asked(texts, wanted, prefix=prefix, terms=terms)

@@ -37,7 +37,7 @@ def with_fewer_layers(
         raise ModelError(
             "a model made of one with {had} {side} layers cannot have {wanted} of them",
             had=had,
-            side=Word(side),
+            side=Word("encoder") if side == "encoder" else Word("decoder"),
             wanted=wanted,
         )
     chosen = [round(i * (had - 1) / max(wanted - 1, 1)) for i in range(wanted)]

@@ -36,7 +36,7 @@ from regard.interchange.ctranslate2 import (
 )
 from regard.text.vocab import Vocabulary
 
-FEWEST, MOST = 256, 1024  # tokens in a batch: more are no quicker, fewer are slower ...
+FEWEST, MOST = 192, 512  # tokens in a batch: more are no quicker, fewer are slower ...
 ROWS = 256  # ... and hypotheses, each of which has a number for every word of the vocabulary
 NO_PENALTY = 1e-30  # every length to the power of this is 1
 
@@ -111,7 +111,7 @@ class CTranslate2Engine:
             pairs = zip(found, weights, strict=True)
             found = [rescored(own, each, search.coverage_penalty) for own, each in pairs]
         found = [own[: search.nbest] for own in found]
-        if search.wants_attention:
+        if search.wants_attention or not search.coverage_penalty:
             return found
         return [[replace(one, attention=None) for one in own] for own in found]
 
@@ -177,6 +177,8 @@ class CTranslate2Engine:
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
         """What CTranslate2 finds for batches, each with the most words it may say."""
         batches = list(batches)
+        if not batches:
+            return  # and no engine is opened for nothing
         translator = self._translator(len(batches))
         running = [
             (batch, self._start(translator, [sentences[place] for place in batch], search, limit))
@@ -236,13 +238,16 @@ class CTranslate2Engine:
     def _batches(
         self, places: Sequence[int], lens: Sequence[int], beam: int
     ) -> Iterator[list[int]]:
-        """Places of like lengths, within as many tokens that every thread has something to do."""
+        """Places of like lengths, the longest first: while they end, the short ones fill threads.
+
+        There are two batches or more for every thread, so that none waits long for another.
+        """
         n_tokens = sum(lens[place] for place in places)
-        most = max(FEWEST, min(MOST, n_tokens // self.threads))
+        most = max(FEWEST, min(MOST, n_tokens // (2 * self.threads)))
         batch: list[int] = []
-        for place in sorted(places, key=lens.__getitem__):
+        for place in sorted(places, key=lens.__getitem__, reverse=True):
             n = len(batch) + 1
-            if batch and (n * lens[place] > most or n * beam > ROWS):
+            if batch and (n * lens[batch[0]] > most or n * beam > ROWS):
                 yield batch
                 batch = []
             batch.append(place)

@@ -1,0 +1,162 @@
+"""Keeps the READMEs' table of results equal to the files it comes from.
+
+    python tools/results.py [--write]
+
+Every number is looked up in a table of benchmarks/results, by file, section, row and column; the
+words around it are here. Without --write it only says where a README differs.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PLACE = re.compile(r"(?<=<!-- results -->\n).*?(?=<!-- /results -->)", re.S)
+
+H200, TRAIN, TRANSLATE, NUMERALS, MULTI30K = (
+    f"{name}_202611.md"
+    for name in ("train_h200", "train_2-core-cpu", "translate_2-core-cpu", "numerals_2-core-cpu",
+                 "multi30k_h200")
+)  # fmt: skip
+
+HEAD = {
+    "en": "| what | hardware | result |\n|---|---|---|\n",
+    "zh": "| 名称 | 硬件 | 结果 |\n|---|---|---|\n",
+}
+CORES = {"en": "2 CPU cores", "zh": "2个CPU核"}
+GPU = {"en": "one NVIDIA H200", "zh": "一块NVIDIA H200"}
+
+
+def cell(file: str, row: str, column: str, section: str = "") -> str:
+    """What stands in a table, without the marks of bold type and the spread behind it."""
+    text = (RESULTS / file).read_text(encoding="utf-8")
+    if section:
+        text = text.split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
+    tables = [
+        [[part.strip() for part in line.strip("|").split("|")] for line in block.splitlines()]
+        for block in re.findall(r"(?:^\|.*\n?)+", text, re.M)
+    ]
+    for head, _, *rows in tables:
+        for cells in rows:
+            if " | ".join(cells).startswith(row) and column in head:
+                return cells[head.index(column)].split(" (")[0].strip("*")
+    raise SystemExit(f"error: {file} has no row {row!r} with a column {column!r}")
+
+
+def rows() -> list[dict[str, str]]:
+    """The table's rows in both languages: what, where, and what came out."""
+    return [_multi30k(), _numerals(), _train_gpu(), _translate(), _translate_int8(), _train_cpu()]
+
+
+def _multi30k() -> dict[str, str]:
+    score = cell(MULTI30K, "1 |", "test, lc Moses")
+    return {
+        "en": f"| Multi30k en→de, test 2016, no images | {GPU['en']} | BLEU {score} lower-cased, "
+        f"Moses tokens, beam 5, one seed (published: 41.02){_link(MULTI30K, 'en')} |",
+        "zh": f"| Multi30k英译德，2016测试集，不用图像 | {GPU['zh']} | BLEU {score}，"
+        f"小写，Moses分词，束宽5，一个种子（已发表：41.02）{_link(MULTI30K, 'zh')} |",
+    }
+
+
+def _numerals() -> dict[str, str]:
+    exact, took = (cell(NUMERALS, "numerals", name) for name in ("exact", "time"))
+    chinese = took.replace(" min ", "分").replace(" s", "秒")
+    return {
+        "en": f"| `regard train`, Chinese numerals from nothing | {CORES['en']} | {exact} of 2,000 "
+        f"unseen values exact after {took}, start, evaluation and saving included"
+        f"{_link(NUMERALS, 'en')} |",
+        "zh": f"| `regard train`，从零学会中文数字 | {CORES['zh']} | 2,000个没见过的值"
+        f"有{exact}完全正确，连同启动、评估和保存共{chinese}"
+        f"{_link(NUMERALS, 'zh')} |",
+    }
+
+
+def _train_gpu() -> dict[str, str]:
+    ours, theirs = (
+        int(cell(H200, name, "tokens/s (median)").replace(",", ""))
+        for name in ("regard", "MarianMT")
+    )
+    return {
+        "en": f"| training, base model, bf16, packed and compiled | {GPU['en']} | "
+        f"{ours / 1e6:.2f} million tokens/s, {ours / theirs:.2f} times Hugging Face MarianMT"
+        f"{_link(H200, 'en')} |",
+        "zh": f"| 训练，基础模型，bf16，紧排并编译 | {GPU['zh']} | 每秒{ours / 1e4:.0f}万词元，"
+        f"是Hugging Face MarianMT的{ours / theirs:.2f}倍{_link(H200, 'zh')} |",
+    }
+
+
+def _translate() -> dict[str, str]:
+    found = {
+        (size, search): _best_batch(size, search, "torch ÷ generate")
+        for size in ("small", "base")
+        for search in ("greedy", "beam 5")
+    }
+    return {
+        "en": f"| translating, torch float32, against Hugging Face `generate`: same weights, same "
+        f"output | {CORES['en']} | d 256, 3+3 layers: greedy {found['small', 'greedy']} times, "
+        f"beam 5 {found['small', 'beam 5']} times; base size {found['base', 'greedy']} and "
+        f"{found['base', 'beam 5']}{_link(TRANSLATE, 'en')} |",
+        "zh": f"| 翻译，torch，float32，与Hugging Face的`generate`相比：权重相同，输出相同 | "
+        f"{CORES['zh']} | d 256、3+3层：贪心{found['small', 'greedy']}倍，束宽5为"
+        f"{found['small', 'beam 5']}倍；基础大小{found['base', 'greedy']}倍和"
+        f"{found['base', 'beam 5']}倍{_link(TRANSLATE, 'zh')} |",
+    }
+
+
+def _translate_int8() -> dict[str, str]:
+    speed = _best_batch("small", "greedy", "regard, ctranslate2 int8, sent/s").split(".")[0]
+    small, base = (_best_batch(size, "greedy", "int8 ÷ generate") for size in ("small", "base"))
+    return {
+        "en": f"| the same on CTranslate2 in int8 | {CORES['en']} | {speed} sentences/s greedily, "
+        f"{small} times `generate`; base size {base} times{_link(TRANSLATE, 'en')} |",
+        "zh": f"| 同上，用CTranslate2，int8 | {CORES['zh']} | 贪心每秒{speed}句，"
+        f"是`generate`的{small}倍；基础大小{base}倍{_link(TRANSLATE, 'zh')} |",
+    }
+
+
+def _train_cpu() -> dict[str, str]:
+    small, base = (cell(TRAIN, size, "ratio (median, spread)") for size in ("small", "base"))
+    return {
+        "en": f"| training, float32, against MarianMT on the same padded batches | {CORES['en']} | "
+        f"d 256, 3+3 layers: {small} times; base: {base} times{_link(TRAIN, 'en')} |",
+        "zh": f"| 训练，float32，与MarianMT相比，填充批量相同 | {CORES['zh']} | "
+        f"d 256、3+3层：{small}倍；基础模型：{base}倍{_link(TRAIN, 'zh')} |",
+    }
+
+
+def _best_batch(size: str, search: str, column: str) -> str:
+    """Of the two rows of a search the second: not one sentence at a time, but the best batch."""
+    text = (RESULTS / TRANSLATE).read_text(encoding="utf-8")
+    batches = re.findall(
+        rf"^\| {search} \| (\S+(?: / \S+)?) \|", text.split(f"\n## {size}\n")[1], re.M
+    )
+    return cell(TRANSLATE, f"{search} | {batches[1]}", column, section=size)
+
+
+def _link(file: str, language: str) -> str:
+    where = f"benchmarks/results/{file}"
+    return f" ([details]({where}))" if language == "en" else f"（[详情]({where})）"
+
+
+def main() -> int:
+    """Write the tables with --write; else say which README differs."""
+    made, stale = rows(), []
+    for language, name in (("en", "README.md"), ("zh", "README.zh.md")):
+        path = ROOT / name
+        text = path.read_text(encoding="utf-8")
+        table = HEAD[language] + "\n".join(row[language] for row in made) + "\n"
+        if not PLACE.search(text):
+            stale.append(f"{name} has no <!-- results --> and <!-- /results -->")
+        elif (new := PLACE.sub(lambda _, table=table: table, text)) != text:  # type: ignore[misc]
+            if "--write" in sys.argv:
+                path.write_text(new, encoding="utf-8")
+            else:
+                stale.append(f"{name}: results are not those of benchmarks/results")
+    if stale:
+        print("\n".join([*stale, "run: python tools/results.py --write"]))
+    return bool(stale)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
