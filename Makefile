@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 SHAPES := $(BIN)/pytest -q -n 2 --jaxtyping-packages=regard,beartype.beartype \
           tests/attention tests/model tests/reference tests/data/test_batch.py tests/data/test_feed.py
 
-.PHONY: test demo check shapes faults learn mutants wheel clean
+.PHONY: test demo check shapes faults soak learn mutants docs wheel clean
 
 test: $(READY)  ## everything: format, lint, types, imports, sizes, documents, then all tests
 	tools/check
@@ -27,11 +27,17 @@ shapes: $(READY)  ## the unit tests with every annotated shape checked
 faults: $(READY)  ## kills, signals, full disks, flipped bytes: the tests of faults, many times over
 	REGARD_FAULTS=long $(BIN)/pytest -q -n 2 tests/faults
 
+soak: $(READY)  ## the server under mixed load for half an hour: memory, files and threads stay
+	REGARD_SOAK=30 $(BIN)/pytest -q tests/faults/test_serving_load.py -k nothing_grows
+
 learn: $(READY)  ## copy, reverse and sort by every kind of attention, from seeds of the day
 	$(BIN)/python tools/learn.py
 
 mutants: $(READY)  ## plant one-line faults and see whether the tests notice
 	$(BIN)/python tools/mutants.py
+
+docs: $(READY)  ## the guide as a site, both languages, into build/site; a warning is a fault
+	$(BIN)/python tools/guide_site.py
 
 wheel: $(READY)
 	$(BIN)/python -m hatchling build

@@ -35,9 +35,15 @@ def _one_seed_and_one_thread():
 class Server:
     """`regard serve` in a process of its own, on a port that was free, and how to ask it."""
 
-    def __init__(self, folder, *arguments, before="", limits=None, **options):
+    def __init__(self, folder, *arguments, before="", limits=None, lean=True, **options):
         """`before` is run first in its process; `limits` are other than the command's own."""
+        arguments = ["--port", "0", *(["--lean"] if lean else []), *map(str, arguments)]
+        # On one core: two threads that wait for each other at every product are slow beyond
+        # measure where the other core is busy, as it is while tests run.
         code = f"""
+import os
+cores = sorted(os.sched_getaffinity(0))
+os.sched_setaffinity(0, [cores[os.getpid() % len(cores)]])
 from regard.serve.limits import Limits
 Limits.__init__.__kwdefaults__.update({limits or {}})
 {before}
@@ -48,16 +54,16 @@ main()
         env = {**os.environ, "REGARD_LANG": "en", **options.pop("env", {})}
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", code, "serve", "--port", "0", *map(str, arguments)],
+                [sys.executable, "-c", code, "serve", *arguments],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={name: value for name, value in env.items() if value is not None},
                 text=True,
                 **options,
             )
-        said = self.process.stdout.readline()  # which it prints when it is ready
-        found = re.search(r"http://\S+:(\d+)", said)
-        assert found, f"{said}{self.log.read_text()}"
+        self.said = self.process.stdout.readline()  # which it prints when it is ready
+        found = re.search(r"http://\S+:(\d+)", self.said)
+        assert found, f"{self.said}{self.log.read_text()}"
         self.address, self.port = found[0], int(found[1])
 
     def get(self, path, **options):
@@ -65,6 +71,36 @@ main()
 
     def post(self, path, json=None, **options):
         return requests.post(self.address + path, json=json, timeout=60, **options)
+
+    def metric(self, name):
+        """A number of /metrics."""
+        return float(re.search(rf"^{name} (\S+)$", self.get("/metrics").text, re.M)[1])
+
+    def workers(self):
+        """The processes that translate, children of the one that was started."""
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        children = [int(pid) for task in tasks for pid in task.read_text().split()]
+        return [p for p in children if b"spawn_main" in Path(f"/proc/{p}/cmdline").read_bytes()]
+
+    def resident_mb(self):
+        """The memory of all its processes."""
+        statuses = [Path(f"/proc/{p}/status").read_text() for p in self._processes()]
+        return sum(int(re.search(r"VmRSS:\s+(\d+)", one)[1]) for one in statuses) / 1024
+
+    def handles(self):
+        """How many files and how many threads all its processes have."""
+        return [
+            sum(len(os.listdir(f"/proc/{p}/{what}")) for p in self._processes())
+            for what in ("fd", "task")
+        ]
+
+    def cpu_seconds(self):
+        """What its first process has worked."""
+        words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _processes(self):
+        return [self.process.pid, *self.workers()]
 
     def stop(self):
         """The exit code after SIGTERM."""

@@ -23,7 +23,7 @@ COMMANDS = {
     "inspect": "What is in a model directory, after every file was checked.",
     "doctor": "What is wrong with a corpus: faults, overlap, lengths, advice.",
     "attend": "Draw where a model looks, in the terminal or in a file.",
-    "serve": "Serve models over HTTP, with a page, for LibreTranslate's and DeepL's clients.",
+    "serve": "Serve models over HTTP, to a page and to translation clients.",
     "study": "Run the notes' claims as experiments, and say which of them hold.",
     "plot": "Draw the curves of training runs, and compare them.",
     "demo": "Self-attention of three tokens, worked through with every number.",

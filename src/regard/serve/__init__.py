@@ -1,0 +1,1 @@
+"""One server for many clients: HTTP in several protocols, one queue, a process that translates."""

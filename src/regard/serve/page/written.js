@@ -1,0 +1,107 @@
+/** A translation as tokens: how sure each was, and which source tokens it comes from. */
+import { ribbon } from "./draw.js";
+import { labelsOf, placesOf } from "./pieces.js";
+import { element } from "./view/elements.js";
+
+const GRADES = [[0.8, ""], [0.5, "likely"], [0.2, "unsure"], [0, "doubtful"]];
+
+/** The source tokens of a target token, in words. */
+export function spokenLinks(alignment, target) {
+  const labels = labelsOf(alignment?.src_pieces ?? []);
+  const from = (alignment?.links ?? []).filter(([, to]) => to === target);
+  return from.map(([source]) => labels[source]).join(" ");
+}
+
+export function writtenView(app) {
+  const rail = element("div", {
+    class: "scroller rail", tabindex: "0", role: "slider", "aria-label": app.said("ribbon"),
+    "aria-valuemin": 1, "aria-orientation": "horizontal",
+  });
+  const spoken = element("p", { class: "spoken", "aria-live": "polite" });
+  let [one, at, fixed, tokens] = [null, null, null, []];
+
+  rail.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step || !one?.alignment) return;
+    event.preventDefault();
+    const last = one.alignment.tgt_pieces.length - 1;
+    const from = fixed?.side === "target" ? fixed.place : step > 0 ? -1 : last + 1;
+    point({ side: "target", place: Math.min(Math.max(from + step, 0), last) }, true);
+  });
+  rail.addEventListener("pointerleave", () => point(fixed, false));
+
+  function point(place, isFixed) {
+    const isSame = JSON.stringify(place) === JSON.stringify(at);
+    at = place;
+    if (isFixed) fixed = place;
+    if (isSame) return;
+    mark();
+    drawRail();
+  }
+
+  function mark() {
+    const { links } = one.alignment;
+    tokens.forEach((token, place) => {
+      const isOn = at && (at.side === "target" ? at.place === place
+        : links.some(([from, to]) => from === at.place && to === place));
+      token?.classList.toggle("on", Boolean(isOn));
+    });
+  }
+
+  function drawRail() {
+    const { src_pieces, tgt_pieces, links } = one.alignment;
+    const [source, target] = [labelsOf(src_pieces), labelsOf(tgt_pieces)];
+    const linked = new Set(links.map(([from, to]) => `${from}-${to}`));
+    const weight = (from, to) => Number(linked.has(`${from}-${to}`));
+    const width = Math.max(0, rail.clientWidth - 8);
+    rail.replaceChildren(ribbon(source, target, weight, {
+      label: app.said("ribbon"), theme: app.seen, at, onpoint: point, width,
+    }));
+    const text = sentence(source, target, links);
+    spoken.textContent = text;
+    rail.setAttribute("aria-valuemax", Math.max(1, target.length));
+    rail.setAttribute("aria-valuenow", at?.side === "target" ? at.place + 1 : 1);
+    rail.setAttribute("aria-valuetext", text);
+  }
+
+  function sentence(source, target, links) {
+    if (!at) return app.said("ribbon_start");
+    const [mine, theirs, own, other] = at.side === "target"
+      ? [target, source, 1, 0] : [source, target, 0, 1];
+    const found = links.filter((link) => link[own] === at.place).map((link) => theirs[link[other]]);
+    const values = { token: mine[at.place], others: found.join(app.said("and")) };
+    if (!found.length) return app.said("links_none", values);
+    const piece = at.side === "target" ? one.pieces?.[at.place] : null;
+    const share = piece ? Math.exp(piece.log_prob).toFixed(2) : null;
+    const text = app.said(at.side === "target" ? "links_from" : "links_to", values);
+    return share ? `${text} ${app.said("probability", { share })}` : text;
+  }
+
+  function update(target, found) {
+    [one, at, fixed, tokens] = [found, null, null, []];
+    const pieces = found.pieces?.map((piece) => piece.piece) ?? [];
+    const places = placesOf(pieces, found.text);
+    let end = 0;
+    const parts = [];
+    places.forEach((place, number) => {
+      if (!place) return;
+      if (place[0] > end) parts.push(found.text.slice(end, place[0]));
+      end = place[1];
+      const share = Math.exp(found.pieces[number].log_prob);
+      const grade = GRADES.find(([least]) => share >= least)[1];
+      const token = element("span", {
+        class: `word ${grade}`, title: app.said("probability", { share: share.toFixed(2) }),
+        onpointerenter: () => found.alignment && point({ side: "target", place: number }, false),
+        onpointerleave: () => found.alignment && point(fixed, false),
+      }, found.text.slice(...place));
+      tokens[number] = token;
+      parts.push(token);
+    });
+    parts.push(found.text.slice(end));
+    target.replaceChildren(...parts);
+    if (found.alignment) requestAnimationFrame(() => rail.isConnected && drawRail());
+    if (found.alignment) drawRail();
+  }
+
+  return { rail, spoken, update };
+}

@@ -1,0 +1,1 @@
+"""What real clients speak, one file each: fields in, the same service, answers in their shape."""
