@@ -113,9 +113,9 @@ def test_places_and_kinds_that_will_not_do_are_refused_before_the_work(tmp_path,
     source = written(tmp_path / "a.zh", LINES)
     for arguments, message in {
         ("-i", tmp_path / "none"): f"there is no file {tmp_path / 'none'}",
-        ("-i", written(tmp_path / "a.po", LINES)): (
-            f"{tmp_path / 'a.po'} is no file of lines: plain text and .tsv are translated, "
-            ".po is not yet"
+        ("-i", written(tmp_path / "a.docx", LINES)): (
+            f"{tmp_path / 'a.docx'} is no text that can be translated: plain text, TSV, TMX, "
+            "XLIFF, PO, SRT, VTT and HTML can, .docx cannot; --format says what a file is"
         ),
         ("-i", source, "-o", tmp_path): (
             f"the output {tmp_path} is a directory; name a file in it"

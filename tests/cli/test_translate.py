@@ -140,7 +140,8 @@ def test_terms_come_from_a_file_and_words_can_be_forbidden(capsys, tmp_path):
     terms.write_text("苹果 pears\n", encoding="utf-8")
     assert translate("--terms", terms, "好") == 3
     assert capsys.readouterr().err == (
-        f"error: {terms}, line 1 is no term: the source's word, a tab, what it is called\n"
+        f"error: {terms}, line 1 is no term: the source's word, then what it is called, in two "
+        "columns\n"
     )
 
 
@@ -149,6 +150,8 @@ def test_what_makes_no_sense_is_refused(capsys, tmp_path):
     assert capsys.readouterr().err == "error: give a text or -i FILE, not both\n"
     assert translate("--resume", "text") == 2
     assert capsys.readouterr().err == ("error: the option --resume needs -i FILE and -o FILE\n")
+    assert translate("--format", "po", "text") == 2
+    assert capsys.readouterr().err == "error: the option --format needs -i FILE\n"
     assert translate("--to", "fr", "十二") == 2
     assert capsys.readouterr().err == ("error: this model does not go ? → fr; it goes zh → en\n")
 

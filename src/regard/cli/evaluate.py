@@ -22,7 +22,7 @@ FilePath = click.Path(path_type=Path)
 @click.option("--model", type=FilePath, help="A model directory, which translates SRC.")
 @click.option("--hyp", type=FilePath, help="Translations that are there already, line by line.")
 @click.option("--src", type=FilePath, help="The source text.")
-@click.option("--ref", type=FilePath, required=True, help="The true translation.")
+@click.option("--ref", type=FilePath, help="The true translation.")
 @click.option(
     "--compare",
     type=FilePath,
@@ -37,6 +37,10 @@ FilePath = click.Path(path_type=Path)
     help="Hypotheses side by side; without it, what suits the model.",
 )
 @click.option("--device", default="cpu", help="cpu or cuda.")
+@click.option("--alignments", type=FilePath, help="Instead: links of words (Pharaoh), to judge.")
+@click.option(
+    "--gold", type=FilePath, help="The true links; without --alignments, MODEL's are judged."
+)
 @click.option("--moses", is_flag=True, help="Say why, if BLEU of Moses' words is left out.")
 @click.option("--json", "as_json_", is_flag=True, help="All of it as JSON.")
 @click.option("--markdown", is_flag=True, help="A table for a page.")
@@ -44,11 +48,13 @@ def command(
     model: Path | None,
     hyp: Path | None,
     src: Path | None,
-    ref: Path,
+    ref: Path | None,
     compare: tuple[Path, ...],
     to_lang: str,
     beam: int | None,
     device: str,
+    alignments: Path | None,
+    gold: Path | None,
     moses: bool,
     as_json_: bool,
     markdown: bool,
@@ -56,11 +62,18 @@ def command(
     """Score translations: BLEU, chrF, TER, exact, with signatures.
 
     With several systems the first is the baseline, and p says how likely a difference as large is
-    by chance (paired bootstrap).
+    by chance (paired bootstrap). With --gold: the error rate of alignments (AER).
     """
     from regard.data.formats import bare_path
     from regard.evaluate.report import as_json, as_markdown, as_table, report_on
 
+    if alignments or gold:
+        from regard.cli.alignments import judge_alignments
+
+        judge_alignments(model, alignments, gold, src, ref, as_json=as_json_)
+        return
+    if ref is None:
+        raise ConfigError("there is no --ref to score against")
     if (model is None) == (hyp is None):
         raise ConfigError("give --model or --hyp: what is to be scored")
     first = model or hyp

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from regard.cli.language import language
-from regard.data.formats import bare_path
 from regard.data.streams import BadText, decoded_line, read_lines
 from regard.errors import DataError
 
@@ -76,13 +75,12 @@ def written(
 
     Of a line with columns the first is translated, and all are kept.
     """
-    is_tsv = asked.source is not None and bare_path(asked.source).suffix.lower() == ".tsv"
-    texts = [line.split("\t", 1)[0] for line in lines] if is_tsv else lines
+    texts = [line.split("\t", 1)[0] for line in lines] if asked.is_tsv else lines
     for number, (line, translation) in enumerate(zip(lines, translate(texts), strict=True), first):
         if not translation.is_finished:
             click.echo(UNFINISHED[language()].format(line=number + 1), err=True)
         for said in asked.lines(translation, number):
-            yield f"{line}\t{said}" if is_tsv else said
+            yield f"{line}\t{said}" if asked.is_tsv else said
 
 
 def _as_they_come(lines: Iterator[str | BadText]) -> Iterator[list[str | BadText]]:
