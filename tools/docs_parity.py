@@ -41,8 +41,14 @@ def pair_faults(english: str, chinese: str, terms: dict[str, str]) -> Iterator[s
         if block != original:
             yield f"code block {number} is not the English one, letter for letter"
     for term, form in terms.items():
-        if _says(_prose(english), term) and form not in _prose(chinese):
+        if says(english, term) and form not in _prose(chinese):
             yield f'{form} is nowhere, though the English page says "{term}"'
+
+
+def says(page: str, term: str) -> bool:
+    """Whether a reader reads the term: whole words, also in the plural, over a line break too."""
+    words = r"[\s-]+".join(re.escape(word) for word in term.split())
+    return re.search(rf"\b{words}s?\b", _prose(page), re.IGNORECASE) is not None
 
 
 def lost_links(page: Path, text: str) -> list[str]:
@@ -139,12 +145,6 @@ def _code_blocks(text: str) -> list[str]:
 def _prose(text: str) -> str:
     """What a reader reads: no code, no comments, no addresses."""
     return UNREAD.sub("", INLINE.sub("", FENCED.sub("", text)))
-
-
-def _says(text: str, term: str) -> bool:
-    """Whole words and their plain plural; a line break or a hyphen may stand for a space."""
-    words = r"[\s-]+".join(re.escape(word) for word in term.split())
-    return re.search(rf"\b{words}s?\b", text, re.IGNORECASE) is not None
 
 
 def _read(page: Path) -> str:

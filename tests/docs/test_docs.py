@@ -34,7 +34,17 @@ def run(text, name, capsys):
             assert [line.rstrip() for line in printed] == [line.rstrip() for line in shown]
 
 
+@pytest.fixture
+def one_thread():
+    """Small networks are quickest on one thread, above all where others compute too."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.mark.plain
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page, capsys):
     run(page.read_text(encoding="utf-8"), str(page), capsys)

@@ -1,0 +1,248 @@
+"""Writes docs/en/study.md and docs/zh/study.md from what `regard study` found in experiments/.
+
+tools/study_pages.py           says whether the pages are as the results are
+tools/study_pages.py --write   writes them
+
+Every number on the pages comes from a result.json; the words around them are here.
+"""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.study.claim import BEYOND, CHINESE, shown
+from regard.study.contents import CONTENTS
+
+ROOT = Path(__file__).resolve().parent.parent
+Language = Literal["en", "zh"]
+
+WORDS = {
+    "en": {
+        "title": "# The notes, run",
+        "intro": """\
+The five study notes make claims. `regard study` runs them, with the same classes that train the
+real translator, and says of each whether it **holds**, **holds with a limit** or **does not hold**.
+""",
+        "how": """\
+A claim is put to the test by one number and a threshold that was set beforehand. Beside it stands a
+**control**, a measurement that must come out the other way: without the mask, without the scale,
+with shuffled keys. If it does not, the run fails, because then the number shows nothing. No verdict
+is written by hand. Each run leaves `result.json` and a figure in `experiments/`; this page is made
+from those files by `tools/study_pages.py`, down to the last number.
+""",
+        "counted": "The {n} claims below: {yes} hold, {limit} hold with a limit, {no} do not hold. "
+        "All were run from seed {seed}, in {seconds} seconds of one processor.",
+        "table": "## All claims",
+        "head": "| experiment | note | claim | verdict |\n|---|---|---|---|",
+        "figure": "figure.svg",
+        "beyond": "beyond the notes",
+        "note": "note {note}",
+        "at least": "at least",
+        "at most": "at most",
+        "measured": "Measured: {words}: **{number}** ({relation} {bound}). Control: {control}: "
+        "**{control_number}**.",
+        "limit": "Limit: {words}: **{number}**.",
+        "model": "Looked into: `{model}`.",
+        "loose": "## Where the notes are loose",
+        "loose_intro": """\
+Whoever writes study notes in their own words will here and there say a thing loosely; these did so
+seldom, and what they meant is nearly always right there on the same page. So that nobody stumbles
+over the same places, here they are, with what was measured.
+""",
+        "loose_head": "**Note {note}**, [{title}](#{anchor}). {remark}",
+        "numbers": "{words}: {number}; {control}: {control_number}.",
+    },
+    "zh": {
+        "title": "# 把笔记跑一遍",
+        "intro": """\
+五篇学习笔记提出了许多论断。`regard study`用训练真正翻译模型的那些类把它们逐条跑一遍，
+并给出结论：**成立**、**有条件地成立**或**不成立**。
+""",
+        "how": """\
+每条论断由一个数和一个事先定好的阈值来检验。旁边还有一个**对照**，它必须得出相反的结果：
+去掉掩码、去掉缩放、打乱键。如果对照没有得出相反的结果，这次运行就算失败，因为那个数说明不了什么。
+结论都是算出来的，没有一条是手写的。每次运行在`experiments/`里留下`result.json`和一张图；
+本页由`tools/study_pages.py`根据这些文件生成，每一个数都来自那里。
+""",
+        "counted": "下面共{n}条论断：{yes}条成立，{limit}条有条件地成立，{no}条不成立。"
+        "全部以种子{seed}运行，共用单个处理器{seconds}秒。",
+        "table": "## 所有论断",
+        "head": "| 实验 | 笔记 | 论断 | 结论 |\n|---|---|---|---|",
+        "figure": "figure.zh.svg",
+        "beyond": "笔记之外",
+        "note": "笔记{note}",
+        "at least": "至少",
+        "at most": "至多",
+        "measured": "测量：{words}：**{number}**（要求{relation}{bound}）。对照：{control}："
+        "**{control_number}**。",
+        "limit": "条件：{words}：**{number}**。",
+        "model": "所看的模型：`{model}`。",
+        "loose": "## 笔记说得不够严格的地方",
+        "loose_intro": """\
+用自己的话写学习笔记，难免有几处说得不够严格；这几篇笔记里这样的地方很少，
+而且本意几乎总能在同一页上找到。为了让后来的读者不在同一处绊倒，这里把它们列出来，并附上测量结果。
+""",
+        "loose_head": "**笔记{note}**，[{title}](#{anchor})。{remark}",
+        "numbers": "{words}：{number}；{control}：{control_number}。",
+    },
+}  # fmt: skip
+COMMANDS = """\
+```sh
+regard study                 # the experiments, listed
+regard study e04 e05         # two of them, by number or by name
+regard study --all           # all of them
+regard study e04 --seed 7    # from another seed
+```
+"""
+
+
+def page(language: Language, results: list[dict[str, Any]]) -> str:
+    """The whole page in one language."""
+    words = WORDS[language]
+    findings = [one for result in results for one in result["findings"]]
+    verdicts = [one["verdict"] for one in findings]
+    counted = words["counted"].format(
+        n=len(verdicts),
+        yes=verdicts.count("holds"),
+        limit=verdicts.count("holds with a limit"),
+        no=verdicts.count("does not hold"),
+        seed=results[0]["seed"],
+        seconds=f"{sum(result['processor_seconds'] for result in results):.0f}",
+    )
+    parts = [
+        words["title"],
+        words["intro"].strip(),
+        COMMANDS.strip(),
+        words["how"].strip(),
+        counted,
+    ]
+    parts += [words["table"], _table(language, results)]
+    parts += [_section(language, result) for result in results]
+    parts += [words["loose"], words["loose_intro"].strip(), *_loose(language, results)]
+    return "\n\n".join(parts) + "\n"
+
+
+def pages(root: Path) -> dict[Path, str]:
+    """Both pages as they should be; the Chinese one names the English text it follows."""
+    results = [
+        json.loads((root / "experiments" / name / "result.json").read_text(encoding="utf-8"))
+        for name in CONTENTS
+    ]
+    english, chinese = page("en", results), page("zh", results)
+    digest = hashlib.sha256(english.encode()).hexdigest()[:12]
+    return {
+        root / "docs/en/study.md": english,
+        root / "docs/zh/study.md": f"<!-- follows en: {digest} -->\n{chinese}",
+    }
+
+
+def _table(language: Language, results: list[dict[str, Any]]) -> str:
+    rows = [
+        f"| [{result['name'][:3]}](#{anchor(result['name'])}) | {_note(language, finding, '')} "
+        f"| {finding['claim'][language]} | {_verdict(language, finding)} |"
+        for result in results
+        for finding in result["findings"]
+    ]
+    return "\n".join((WORDS[language]["head"], *rows))
+
+
+def _section(language: Language, result: dict[str, Any]) -> str:
+    words, name, title = WORDS[language], result["name"], result["title"][language]
+    image = f"../../experiments/{name}/{words['figure']}"
+    parts = [f'<a id="{anchor(name)}"></a>\n\n## {name[:3]}: {title}', f"![{title}]({image})"]
+    if "model" in result:
+        parts.append(words["model"].format(model=result["model"]))
+    parts += [_claim(language, finding) for finding in result["findings"]]
+    return "\n\n".join(parts)
+
+
+def _claim(language: Language, finding: dict[str, Any]) -> str:
+    words = WORDS[language]
+    lines = [
+        f"- **{_verdict(language, finding)}** ({_note(language, finding)}): "
+        f"{finding['claim'][language]}"
+        if language == "en"
+        else f"- **{_verdict(language, finding)}**（{_note(language, finding)}）："
+        f"{finding['claim'][language]}",
+        words["measured"].format(
+            words=finding["measured"][language],
+            number=shown(finding["measured"]["number"]),
+            relation=words[finding["threshold"]["relation"]],
+            bound=shown(finding["threshold"]["number"]),
+            control=finding["control"][language],
+            control_number=shown(finding["control"]["number"]),
+        ),
+    ]
+    if finding["verdict"] == "holds with a limit":
+        limit = finding["limit"]
+        lines.append(words["limit"].format(words=limit[language], number=shown(limit["number"])))
+    return "\n  ".join(lines)
+
+
+def _loose(language: Language, results: list[dict[str, Any]]) -> list[str]:
+    """Each remark with its measurement, in the order of the notes."""
+    found = [
+        (finding["note"], result, finding)
+        for result in results
+        for finding in result["findings"]
+        if "remark" in finding
+    ]
+    words = WORDS[language]
+    return [
+        "- "
+        + words["loose_head"].format(
+            note=note,
+            title=result["title"][language],
+            anchor=anchor(result["name"]),
+            remark=finding["remark"][language],
+        )
+        + "\n  "
+        + _capital(
+            words["numbers"].format(
+                words=finding["measured"][language],
+                number=shown(finding["measured"]["number"]),
+                control=finding["control"][language],
+                control_number=shown(finding["control"]["number"]),
+            )
+        )
+        for note, result, finding in sorted(found, key=lambda one: one[0])
+    ]
+
+
+def anchor(name: str) -> str:
+    """Where an experiment stands on the page."""
+    return name.replace("_", "-")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _verdict(language: Language, finding: dict[str, Any]) -> str:
+    verdict = finding["verdict"]
+    return CHINESE[verdict] if language == "zh" else str(verdict)
+
+
+def _note(language: Language, finding: dict[str, Any], form: str | None = None) -> str:
+    words, note = WORDS[language], finding["note"]
+    if note == BEYOND:
+        return words["beyond"] if form is None else BEYOND
+    return words["note"].format(note=note) if form is None else note
+
+
+def main() -> int:
+    """Write the pages, or say which are stale."""
+    stale = 0
+    for path, text in pages(ROOT).items():
+        if "--write" in sys.argv:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            print(f"{path.relative_to(ROOT)} is not as the results are; run {__file__} --write")
+            stale = 1
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main())
