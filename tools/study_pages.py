@@ -26,14 +26,17 @@ The five study notes make claims. `regard study` runs them, with the same classe
 real translator, and says of each whether it **holds**, **holds with a limit** or **does not hold**.
 """,
         "how": """\
-A claim is put to the test by one number and a threshold that was set beforehand. Beside it stands a
-**control**, a measurement that must come out the other way: without the mask, without the scale,
+A claim is put to the test by one number and a threshold, the same for every seed. Beside it stands
+a **control**, a measurement that must come out the other way: without the mask, without the scale,
 with shuffled keys. If it does not, the run fails, because then the number shows nothing. No verdict
 is written by hand. Each run leaves `result.json` and a figure in `experiments/`; this page is made
 from those files by `tools/study_pages.py`, down to the last number.
 """,
-        "counted": "The {n} claims below: {yes} hold, {limit} hold with a limit, {no} do not hold. "
-        "All were run from seed {seed}, in {seconds} seconds of one processor.",
+        "counted": """\
+Of the {n} claims below {yes} hold, {limit} hold with a limit and {no} do not hold; {loose} of the
+last are sentences of the notes taken by the letter, [listed at the end](#loose). All were run from
+seed {seed}, in {seconds} seconds of one processor.
+""",
         "table": "## All claims",
         "head": "| experiment | note | claim | verdict |\n|---|---|---|---|",
         "figure": "figure.svg",
@@ -41,11 +44,13 @@ from those files by `tools/study_pages.py`, down to the last number.
         "note": "note {note}",
         "at least": "at least",
         "at most": "at most",
+        "colon": ": ",
+        "claim": "- **{verdict}** ({note}): {claim}",
         "measured": "Measured: {words}: **{number}** ({relation} {bound}). Control: {control}: "
         "**{control_number}**.",
         "limit": "Limit: {words}: **{number}**.",
         "model": "Looked into: `{model}`.",
-        "loose": "## Where the notes are loose",
+        "loose": '<a id="loose"></a>\n\n## Where the notes are loose',
         "loose_intro": """\
 Whoever writes study notes in their own words will here and there say a thing loosely; these did so
 seldom, and what they meant is nearly always right there on the same page. So that nobody stumbles
@@ -61,13 +66,15 @@ over the same places, here they are, with what was measured.
 并给出结论：**成立**、**有条件地成立**或**不成立**。
 """,
         "how": """\
-每条论断由一个数和一个事先定好的阈值来检验。旁边还有一个**对照**，它必须得出相反的结果：
+每条论断由一个数和一个阈值来检验，阈值对所有种子都相同。旁边还有一个**对照**，它必须得出相反的结果：
 去掉掩码、去掉缩放、打乱键。如果对照没有得出相反的结果，这次运行就算失败，因为那个数说明不了什么。
 结论都是算出来的，没有一条是手写的。每次运行在`experiments/`里留下`result.json`和一张图；
 本页由`tools/study_pages.py`根据这些文件生成，每一个数都来自那里。
 """,
-        "counted": "下面共{n}条论断：{yes}条成立，{limit}条有条件地成立，{no}条不成立。"
-        "全部以种子{seed}运行，共用单个处理器{seconds}秒。",
+        "counted": """\
+下面共{n}条论断：{yes}条成立，{limit}条有条件地成立，{no}条不成立；不成立的论断中有{loose}条是照笔记的字面来检验的，
+[列在文末](#loose)。全部以种子{seed}运行，共用单个处理器{seconds}秒。
+""",
         "table": "## 所有论断",
         "head": "| 实验 | 笔记 | 论断 | 结论 |\n|---|---|---|---|",
         "figure": "figure.zh.svg",
@@ -75,11 +82,13 @@ over the same places, here they are, with what was measured.
         "note": "笔记{note}",
         "at least": "至少",
         "at most": "至多",
+        "colon": "：",
+        "claim": "- **{verdict}**（{note}）：{claim}",
         "measured": "测量：{words}：**{number}**（要求{relation}{bound}）。对照：{control}："
         "**{control_number}**。",
         "limit": "条件：{words}：**{number}**。",
         "model": "所看的模型：`{model}`。",
-        "loose": "## 笔记说得不够严格的地方",
+        "loose": '<a id="loose"></a>\n\n## 笔记说得不够严格的地方',
         "loose_intro": """\
 用自己的话写学习笔记，难免有几处说得不够严格；这几篇笔记里这样的地方很少，
 而且本意几乎总能在同一页上找到。为了让后来的读者不在同一处绊倒，这里把它们列出来，并附上测量结果。
@@ -108,6 +117,7 @@ def page(language: Language, results: list[dict[str, Any]]) -> str:
         yes=verdicts.count("holds"),
         limit=verdicts.count("holds with a limit"),
         no=verdicts.count("does not hold"),
+        loose=sum("remark" in one and one["verdict"] == "does not hold" for one in findings),
         seed=results[0]["seed"],
         seconds=f"{sum(result['processor_seconds'] for result in results):.0f}",
     )
@@ -116,7 +126,7 @@ def page(language: Language, results: list[dict[str, Any]]) -> str:
         words["intro"].strip(),
         COMMANDS.strip(),
         words["how"].strip(),
-        counted,
+        counted.strip(),
     ]
     parts += [words["table"], _table(language, results)]
     parts += [_section(language, result) for result in results]
@@ -151,7 +161,10 @@ def _table(language: Language, results: list[dict[str, Any]]) -> str:
 def _section(language: Language, result: dict[str, Any]) -> str:
     words, name, title = WORDS[language], result["name"], result["title"][language]
     image = f"../../experiments/{name}/{words['figure']}"
-    parts = [f'<a id="{anchor(name)}"></a>\n\n## {name[:3]}: {title}', f"![{title}]({image})"]
+    parts = [
+        f'<a id="{anchor(name)}"></a>\n\n## {name[:3]}{words["colon"]}{title}',
+        f"![{title}]({image})",
+    ]
     if "model" in result:
         parts.append(words["model"].format(model=result["model"]))
     parts += [_claim(language, finding) for finding in result["findings"]]
@@ -161,11 +174,11 @@ def _section(language: Language, result: dict[str, Any]) -> str:
 def _claim(language: Language, finding: dict[str, Any]) -> str:
     words = WORDS[language]
     lines = [
-        f"- **{_verdict(language, finding)}** ({_note(language, finding)}): "
-        f"{finding['claim'][language]}"
-        if language == "en"
-        else f"- **{_verdict(language, finding)}**（{_note(language, finding)}）："
-        f"{finding['claim'][language]}",
+        words["claim"].format(
+            verdict=_verdict(language, finding),
+            note=_note(language, finding),
+            claim=finding["claim"][language],
+        ),
         words["measured"].format(
             words=finding["measured"][language],
             number=shown(finding["measured"]["number"]),
@@ -199,13 +212,14 @@ def _loose(language: Language, results: list[dict[str, Any]]) -> list[str]:
             remark=finding["remark"][language],
         )
         + "\n  "
-        + _capital(
+        + _begun(
+            language,
             words["numbers"].format(
                 words=finding["measured"][language],
                 number=shown(finding["measured"]["number"]),
                 control=finding["control"][language],
                 control_number=shown(finding["control"]["number"]),
-            )
+            ),
         )
         for note, result, finding in sorted(found, key=lambda one: one[0])
     ]
@@ -216,8 +230,9 @@ def anchor(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _begun(language: Language, text: str) -> str:
+    """A sentence; in English it starts with a capital."""
+    return text[:1].upper() + text[1:] if language == "en" else text
 
 
 def _verdict(language: Language, finding: dict[str, Any]) -> str:

@@ -31,10 +31,13 @@ def prose(page):
 
 
 def anchors(page):
-    """The names that GitHub and the site give to the headings of a page."""
+    """The names that GitHub and the site give to the headings of a page, and its own."""
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
     titles = re.findall(r"^#+ (.*)$", text, re.M)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+    named = set(re.findall(r'<a id="([^"]+)">', text))
+    return named | {
+        re.sub(r"[^\w\- ]", "", one.lower()).strip().replace(" ", "-") for one in titles
+    }
 
 
 def lost(page):

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from regard.view.drawing import Drawing, Rect, Shape, Text, text_width
 from regard.view.panels import Bars, Figure, Heat, Language, Lines, Plot
-from regard.view.plots import Box, draw_bars, draw_heat, draw_lines
+from regard.view.plots import Box, draw_bars, draw_heat, draw_lines, heat_height
 
 MARGIN, GAP = 18, 22
 TITLE, TITLE_ROW = 17.0, 24
-WIDTHS = {1: 620, 2: 430, 3: 330, 4: 260}
+WIDTHS = {1: 720, 2: 430, 3: 330, 4: 260}
 HEIGHT = 300
 BAR_ROW = 17  # what one bar of one row needs; a plot of many bars is as high as it has to be
 
@@ -27,7 +27,7 @@ def draw_figure(figure: Figure, language: Language = "en") -> Drawing:
     top: float = MARGIN + len(title) * TITLE_ROW + 8
     for start in range(0, len(figure.plots), columns):
         row = figure.plots[start : start + columns]
-        row_height = max(map(_height, row))
+        row_height = max(_height(plot, plot_width) for plot in row)
         for column, plot in enumerate(row):
             left = MARGIN + column * (plot_width + GAP)
             shapes += _drawn(plot, Box(left, top, plot_width, row_height), language)
@@ -60,10 +60,14 @@ def _parts(text: str) -> Sequence[str]:
     return parts
 
 
-def _height(plot: Plot) -> float:
-    if isinstance(plot, Bars):
-        return max(HEIGHT, 90 + len(plot.rows) * (len(plot.series) * BAR_ROW + 7))
-    return HEIGHT
+def _height(plot: Plot, width: float) -> float:
+    match plot:
+        case Bars():
+            return max(HEIGHT, 90 + len(plot.rows) * (len(plot.series) * BAR_ROW + 7))
+        case Heat():
+            return heat_height(plot, width, HEIGHT)
+        case Lines():
+            return HEIGHT
 
 
 def _drawn(plot: Plot, box: Box, language: Language) -> list[Shape]:

@@ -84,8 +84,8 @@ class Heat:
     values: tuple[tuple[float, ...], ...]
     down: Words
     across: Words
-    rows: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    rows: tuple[str | Words, ...] = ()
+    columns: tuple[str | Words, ...] = ()
     most: float | None = None
     has_numbers: bool = False
     is_signed: bool = False

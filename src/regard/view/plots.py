@@ -82,58 +82,84 @@ def draw_bars(plot: Bars, box: Box, language: Language) -> Iterator[Shape]:
 def draw_heat(plot: Heat, box: Box, language: Language) -> Iterator[Shape]:
     """A cell for each value; names of rows and columns where they are given."""
     yield _title(plot.title, box, language)
-    left = box.left + 26 + max((text_width(name, SMALL) for name in plot.rows), default=-6.0)
-    is_long = max((text_width(name, SMALL) for name in plot.columns), default=0.0) > 26
-    foot = (54 if is_long else 20) if plot.columns else 4
-    n_rows, n_columns = len(plot.values), len(plot.values[0])
-    room = box.height - HEAD - foot - 20
-    wide, high = _cell((box.right - left) / n_columns, room / n_rows)
+    frame = _frame(plot, box, language)
     along, beside = plot.across.said(language), plot.down.said(language)
-    top = box.top + HEAD
-    if text_width(beside, SMALL) > n_rows * high:  # no room beside the matrix, but above it
-        yield Text(box.left, top + 3, beside, SMALL, "muted")
-        top += 14
-    else:
-        middle = top + n_rows * high / 2
-        yield Text(box.left + 10, middle, beside, SMALL, "muted", "middle", turned=-90)
-    right, bottom = left + n_columns * wide, top + n_rows * high
-    yield from _cells(plot, left, top, wide, high)
-    for place, name in enumerate(plot.rows):
-        y = top + (place + 0.5) * high
-        yield Text(left - 6, y + 0.35 * SMALL, name, min(SMALL, high + 1), "ink", "end")
-    for place, name in enumerate(plot.columns):
-        x = left + (place + 0.5) * wide
-        if is_long:
-            yield Text(x + 4, bottom + 13, name, SMALL, "ink", "end", turned=-50)
-        else:
-            yield Text(x, bottom + 15, name, min(SMALL, wide + 2), "ink", "middle")
-    yield Text((left + right) / 2, bottom + foot + 13, along, SMALL, "muted", "middle")
-
-
-def _cell(wide: float, high: float) -> tuple[float, float]:
-    """Whole pixels where there are any, and no cell much longer one way than the other."""
-    wide, high = min(wide, 5 * high), min(high, 1.5 * wide)
-    return (math.floor(wide) if wide >= 2 else wide), (math.floor(high) if high >= 2 else high)
-
-
-def _cells(plot: Heat, left: float, top: float, wide: float, high: float) -> Iterator[Shape]:
     n_rows, n_columns = len(plot.values), len(plot.values[0])
+    left, top, wide, high = frame.left, frame.top, frame.width / n_columns, frame.height / n_rows
+    if frame.top > box.top + HEAD:  # no room beside the matrix, but above it
+        yield Text(box.left, box.top + HEAD + 3, beside, SMALL, "muted")
+    else:
+        middle = (frame.top + frame.bottom) / 2
+        yield Text(box.left + 10, middle, beside, SMALL, "muted", "middle", turned=-90)
+    yield from _cells(plot, frame)
+    for place, name in enumerate(plot.rows):
+        y = top + (place + 0.5) * high + 0.35 * SMALL
+        yield Text(left - 6, y, _said(name, language), min(SMALL, high + 1), "ink", "end")
+    names = [_said(name, language) for name in plot.columns]
+    for place, name in enumerate(names):
+        x = left + (place + 0.5) * wide
+        if _is_long(names):
+            yield Text(x + 4, frame.bottom + 13, name, SMALL, "ink", "end", turned=-50)
+        else:
+            yield Text(x, frame.bottom + 15, name, min(SMALL, wide + 2), "ink", "middle")
+    x, y = (left + frame.right) / 2, frame.bottom + _foot(names) + 13
+    yield Text(x, y, along, SMALL, "muted", "middle")
+
+
+def heat_height(plot: Heat, width: float, most: float) -> float:
+    """What a matrix needs, which is less than `most` if it has few rows."""
+    frame = _frame(plot, Box(0.0, 0.0, width, most), "en")
+    return frame.bottom + _foot([_said(name, "en") for name in plot.columns]) + 20
+
+
+def _frame(plot: Heat, box: Box, language: Language) -> Box:
+    """Where the cells lie: what names leave free, and whole pixels for each where there are any."""
+    widest = max((text_width(_said(name, language), SMALL) for name in plot.rows), default=-6.0)
+    left, top = box.left + 26 + widest, box.top + HEAD
+    foot = _foot([_said(name, language) for name in plot.columns])
+    n_rows, n_columns = len(plot.values), len(plot.values[0])
+    wide, high = (box.right - left) / n_columns, (box.bottom - 20 - foot - top) / n_rows
+    wide, high = min(wide, 5 * high), min(high, 1.5 * wide)
+    wide, high = (math.floor(x) if x >= 2 else x for x in (wide, high))
+    is_above = text_width(plot.down.said(language), SMALL) > n_rows * high
+    return Box(left, top + (14 if is_above else 0), n_columns * wide, n_rows * high)
+
+
+def _foot(names: Sequence[str]) -> float:
+    return (54 if _is_long(names) else 20) if names else 4
+
+
+def _is_long(names: Sequence[str]) -> bool:
+    return any(text_width(name, SMALL) > 26 for name in names)
+
+
+def _said(name: str | Words, language: Language) -> str:
+    return name if isinstance(name, str) else name.said(language)
+
+
+def _cells(plot: Heat, frame: Box) -> Iterator[Shape]:
+    wide, high = frame.width / len(plot.values[0]), frame.height / len(plot.values)
     most = plot.most or max(abs(value) for row in plot.values for value in row) or 1.0
     levels = _levels(plot, most)
     if not plot.is_signed:
-        yield Cells(left, top, wide, high, levels)
+        yield Cells(frame.left, frame.top, wide, high, levels)
     for place, row in enumerate(plot.values):
         for number, value in enumerate(row):
-            x, y = left + number * wide, top + place * high
+            x, y = frame.left + number * wide, frame.top + place * high
             shade = round(min(abs(value) / most, 1.0), 2)
             if plot.is_signed and shade >= 0.02:
                 yield Rect(x, y, wide, high, POSITIVE if value > 0 else NEGATIVE, shade)
             if plot.has_numbers:
                 colour = "ink" if plot.is_signed else f"t{levels[place][number]}"
-                yield Text(x + wide / 2, y + high / 2 + 0.35 * TINY, f"{value:.2f}", TINY, colour,
-                           "middle")  # fmt: skip
-    right, bottom = left + n_columns * wide, top + n_rows * high
-    corners = ((left, top), (right, top), (right, bottom), (left, bottom), (left, top))
+                x, y = x + wide / 2, y + high / 2 + 0.35 * TINY
+                yield Text(x, y, f"{value:z.2f}", TINY, colour, "middle")
+    corners = (
+        (frame.left, frame.top),
+        (frame.right, frame.top),
+        (frame.right, frame.bottom),
+        (frame.left, frame.bottom),
+        (frame.left, frame.top),
+    )
     yield Polyline(corners, "grid")
 
 
@@ -146,7 +172,9 @@ def _levels(plot: Heat, most: float) -> tuple[tuple[int, ...], ...]:
 
 
 def _title(title: Words, box: Box, language: Language) -> Text:
-    return Text(box.left, box.top + 13, title.said(language), NORMAL, is_bold=True)
+    text = title.said(language)
+    size = min(NORMAL, NORMAL * box.width / max(text_width(text, NORMAL), 1.0))
+    return Text(box.left, box.top + 13, text, size, is_bold=True)
 
 
 def _names(
@@ -157,7 +185,8 @@ def _names(
     x, y = box.left, box.top + HEAD + 4
     for number, name in enumerate(names):
         text = name.said(language)
-        needed = SAMPLE + 6 + text_width(text, SMALL) * 0.9
+        # Latin letters are narrower than `text_width` says, Chinese ones are not.
+        needed = SAMPLE + 6 + text_width(text, SMALL) * (0.9 if text.isascii() else 1.0)
         if x > box.left and x + needed > box.right:
             x, y = box.left, y + ROW
         colour = COLOURS[number % len(COLOURS)]
