@@ -94,11 +94,6 @@ CLAIMS = {
         Words("Four heads learn better than one.", "4个头比1个头学得更好。"),
         "one_head",
     ),
-    "no_positions": claim(
-        "001, 002",
-        Words("Without positions a translator learns worse.", "没有位置编码，翻译学得更差。"),
-        "no_positions",
-    ),
     "smoothing": claim(BEYOND, SMOOTHED, "smoothing"),
     "much_smoothing": claim(BEYOND, SMOOTHED, "much_smoothing", at_least(0.15)),
     "no_warmup": claim(
