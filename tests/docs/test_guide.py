@@ -2,6 +2,8 @@
 
 import importlib
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -83,13 +85,10 @@ def test_a_page_that_is_staged_for_the_site_links_to_copies_of_what_lies_outside
     assert "](02-scores.md)" in text
 
 
-def test_pages_that_are_made_are_as_their_sources(tool):
-    stale = [
-        page.relative_to(ROOT).as_posix()
-        for page, text in tool("pages").made()
-        if not page.exists() or page.read_text(encoding="utf-8") != text
-    ]
-    assert stale == [], "run python tools/pages.py --write"
+def test_pages_that_are_made_are_as_their_sources():
+    """In a process of its own: the help of a command shows defaults that other tests may change."""
+    done = subprocess.run([sys.executable, ROOT / "tools" / "pages.py"], capture_output=True)
+    assert done.returncode == 0, done.stdout.decode()
 
 
 def test_the_reference_has_every_public_name_of_the_attention_library(tool):
