@@ -100,7 +100,7 @@ def write_tokenizer(place, *, separate, codes=()):
     return sizes
 
 
-def trained_marian(place, choice, *, steps=160, seed=0):
+def trained_marian(place, choice, *, steps=300, seed=0):
     """A directory with a Marian that has learned to reverse, nearly always, and its tokenizer."""
     from transformers import MarianTokenizer
 

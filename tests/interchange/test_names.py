@@ -60,8 +60,12 @@ def test_the_names_are_those_of_transformers(share):
     left = without_copies(model, state, "marian")
     left["final_logits_bias"] = left["final_logits_bias"][0]
     weights = Weights(left)
-    gathered(places(model, n_src, n_tgt, "marian"), weights)
-    weights.check()
+    found = gathered(places(model, n_src, n_tgt, "marian"), weights)
+    weights.check()  # none is missing, left over or of another shape
+    own = weights_of(build_model(model, n_src, n_tgt))
+    assert {name: weight.shape for name, weight in found.items()} == {
+        name: tuple(weight.shape) for name, weight in own.items()
+    }
 
 
 def test_one_matrix_for_both_sides_that_the_output_does_not_share_is_read_twice():
