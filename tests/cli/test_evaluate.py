@@ -7,7 +7,7 @@ import sacrebleu
 
 from regard.bundle import open_bundle
 from regard.cli.main import main
-from regard.cli.translate import BUNDLED
+from regard.decode.translator import BUNDLED
 from regard.model.build import build_model
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from regard.cli.main import main
-from regard.cli.translate import BUNDLED
 from regard.data.tasks import examples
-from regard.decode.translator import load
+from regard.decode.translator import BUNDLED, load
 
 TATOEBA = Path(__file__).parents[1] / "models" / "tatoeba-zh-en"
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from regard.decode.translator import Translator
     from regard.document.document import Format
 
-BUNDLED = Path(__file__).parents[1] / "bundled" / "model"
 FilePath = click.Path(path_type=Path)
 FORMATS = ("txt", "tsv", "tmx", "xliff", "po", "srt", "vtt", "html")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from regard.data.xml import language_rank
 from regard.document.elements import CODE, INLINE, UNSEEN, VOID
 from regard.document.parts import HTML, TEXT, Rules
-from regard.document.scan import Token, attribute_span, scan
+from regard.document.scan import Token, attribute_span, element_ends, scan
 from regard.document.units import Edit, Lines, Origin, Unit, Wanted
 
 READ = ("alt", "title", "placeholder", "aria-label", "aria-description")
@@ -51,7 +51,7 @@ def units(text: str, wanted: Wanted) -> list[Unit]:
 
 def _runs(text: str) -> Iterator[_Run]:
     tokens = list(scan(text, is_html=True))
-    ends = _ends(tokens)
+    ends = element_ends(tokens)
     run, skip = _Run(0, 0), -1
     for place, token in enumerate(tokens):
         if place <= skip:
@@ -78,18 +78,6 @@ def _runs(text: str) -> Iterator[_Run]:
             run.tags.append(token)
     if run.has_words or run.tags:
         yield run
-
-
-def _ends(tokens: list[Token]) -> dict[int, int]:
-    """For each tag that opens, the place of the one that closes it."""
-    opened: dict[str, list[int]] = {}
-    ends: dict[int, int] = {}
-    for place, token in enumerate(tokens):
-        if token.role == "open":
-            opened.setdefault(token.name, []).append(place)
-        elif token.role == "close" and opened.get(token.name):
-            ends[opened[token.name].pop()] = place
-    return ends
 
 
 def _is_kept(token: Token) -> bool:

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 
 from regard.document.elements import BLOCKS, CODE, INLINE, UNSEEN, VOID
 from regard.document.placeholders import is_placeholder, placeholders
-from regard.document.scan import Token, scan, scan_loosely
+from regard.document.scan import Token, element_ends, scan, scan_loosely
 from regard.errors import DataError
 
 Kind = Literal["text", "xml", "html"]
@@ -133,7 +133,7 @@ def check_xml(text: str) -> None:
 
 def _in_markup(marked: str, rules: Rules) -> Iterator[Part]:
     tokens = list(scan(marked, is_html=rules.kind == "html"))
-    ends = _element_ends(tokens)
+    ends = element_ends(tokens)
     skip = -1
     for place, token in enumerate(tokens):
         if place <= skip:
@@ -165,18 +165,6 @@ def _is_note(tokens: Sequence[Token], place: int, ends: Mapping[int, int]) -> bo
     inner = tokens[place + 1 : ends.get(place, place)]
     text = "".join(token.raw for token in inner if token.role == "text").strip()
     return 0 < len(text) <= NOTE and not any(map(str.isalpha, unescape(text)))
-
-
-def _element_ends(tokens: Sequence[Token]) -> dict[int, int]:
-    """For each tag that opens, the tag that closes it."""
-    opened: dict[str, list[int]] = {}
-    ends: dict[int, int] = {}
-    for place, token in enumerate(tokens):
-        if token.role == "open":
-            opened.setdefault(token.name, []).append(place)
-        elif token.role == "close" and opened.get(token.name):
-            ends[opened[token.name].pop()] = place
-    return ends
 
 
 def _is_kept(token: Token, rules: Rules) -> bool:

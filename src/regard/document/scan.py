@@ -5,7 +5,7 @@ ends is text, and so is all that follows it.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
 from typing import Literal
@@ -137,3 +137,15 @@ def _raw_end(text: str, at: int, name: str) -> int:
     """Where the end tag of an element begins that holds no markup."""
     found = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(text, at)
     return found.start() if found else len(text)
+
+
+def element_ends(tokens: Sequence[Token]) -> dict[int, int]:
+    """For each tag that opens, the place of the one that closes it."""
+    opened: dict[str, list[int]] = {}
+    ends: dict[int, int] = {}
+    for place, token in enumerate(tokens):
+        if token.role == "open":
+            opened.setdefault(token.name, []).append(place)
+        elif token.role == "close" and opened.get(token.name):
+            ends[opened[token.name].pop()] = place
+    return ends
