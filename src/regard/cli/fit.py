@@ -251,7 +251,8 @@ class _Run:
         place = checkpoint.state.place if checkpoint is not None else Place()
         objective = self._objective(network)
         if is_compiled(settings.compile, self.parallel.device, settings.batching):
-            compile_whole(objective, self.parallel.device)
+            is_alone = self.parallel.ranks == 1 and settings.accumulate == 1
+            compile_whole(objective, self.parallel.device, is_replayed=is_alone)
         call = self.parallel.wrap(objective)
         trainer = Trainer(
             objective,

@@ -35,9 +35,9 @@ class Batch:
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
         return Batch(
-            self.src_ids.to(device, non_blocking=True),
-            self.tgt_ids.to(device, non_blocking=True),
-            self.labels.to(device, non_blocking=True),
+            _moved(self.src_ids, device),
+            _moved(self.tgt_ids, device),
+            _moved(self.labels, device),
             _layout_to(self.src, device),
             _layout_to(self.tgt, device),
             self.n_tokens,
@@ -154,5 +154,12 @@ def _rows(flat: NDArray[np.int64], lens: NDArray[np.int64], pad: int) -> Int[Ten
 
 def _layout_to(layout: Layout, device: torch.device | str) -> Layout:
     if isinstance(layout, Packed):
-        return Packed(layout.offsets.to(device, non_blocking=True), layout.max_len)
-    return Padded(layout.lens.to(device, non_blocking=True))
+        return Packed(_moved(layout.offsets, device), layout.max_len)
+    return Padded(_moved(layout.lens, device))
+
+
+def _moved(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """The same on another device; a GPU fetches it by itself, while the next step is prepared."""
+    if torch.device(device).type == "cuda" and not tensor.is_cuda:
+        tensor = tensor.pin_memory()  # from elsewhere a copy waits for all the GPU has to do
+    return tensor.to(device, non_blocking=True)

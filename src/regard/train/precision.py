@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from regard.errors import ConfigError
+from regard.model.transformer import Transformer
 
 PrecisionName = Literal["auto", "float32", "bf16"]
 CompileName = Literal["auto", "on", "off"]
@@ -32,6 +33,11 @@ class Precision:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
+    def narrow(self, network: nn.Module) -> None:
+        """Where products are in bf16, let layers hand on bf16 too; norms still add in float32."""
+        if self.is_bf16 and isinstance(network, Transformer):
+            network.source.stream = network.target.stream = torch.bfloat16
+
     def __str__(self) -> str:
         return "bf16" if self.is_bf16 else "float32"
 
@@ -41,8 +47,13 @@ def is_compiled(name: CompileName, device: torch.device, batching: str) -> bool:
     return name == "on" or (name == "auto" and device.type == "cuda" and batching == "packed")
 
 
-def compile_whole(module: nn.Module, device: torch.device) -> None:
-    """Call the module as one program from now on; on a CPU with what repeats to the bit."""
+def compile_whole(module: nn.Module, device: torch.device, *, is_replayed: bool = False) -> None:
+    """Call the module as one program from now on; on a CPU with what repeats to the bit.
+
+    `is_replayed`: a GPU replays the whole pass as it was recorded (a CUDA graph), so that nobody
+    has to launch a thousand kernels for each update. One backward must be over, and its gradients
+    used, before the next begins.
+    """
     if device.type == "cpu":
         torch.use_deterministic_algorithms(True)
-    module.compile()
+    module.compile(mode="reduce-overhead" if is_replayed and device.type == "cuda" else None)

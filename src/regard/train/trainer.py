@@ -13,6 +13,7 @@ from regard.data.feed import Place
 from regard.errors import ModelError, ResourceError
 from regard.train.average import RunningAverage
 from regard.train.checkpoint import Checkpoint
+from regard.train.fetched import Fetched
 from regard.train.memory import is_out_of_memory
 from regard.train.objective import Objective
 from regard.train.optim import MOMENTS, Schedule
@@ -60,6 +61,7 @@ class Trainer:
         self.seed = seed
         self.parallel = parallel or Parallel(device="cpu")
         self.precision = precision or Precision("float32", self.parallel.device)
+        self.precision.narrow(self.model)
         self.average = average
         self.hooks = hooks
         self.state = state or TrainState()
@@ -68,7 +70,7 @@ class Trainer:
         self.last_loss = float("nan")
         self.wants_to_stop = False  # by patience, or because somebody asked
         # number, loss and tokens of updates that the GPU may still be at
-        self._unsettled: deque[tuple[int, Tensor, int]] = deque()
+        self._unsettled: deque[tuple[int, Fetched, int]] = deque()
 
     def fit(self, steps: int) -> None:
         """Update until that many updates are done, with every hook at its own pace, in order."""
@@ -97,7 +99,8 @@ class Trainer:
         is_bad = ~(loss.isfinite() & norm.isfinite())
         self.optimizer.found_inf = is_bad.float()  # type: ignore[attr-defined]
         self.optimizer.step()
-        self._unsettled.append((self.state.step, torch.where(is_bad, torch.nan, loss), n_tokens))
+        loss = torch.where(is_bad, torch.nan, loss)
+        self._unsettled.append((self.state.step, Fetched(loss), n_tokens))
         if self.average is not None:
             self.average.update(self.state.step)
 
