@@ -2,8 +2,8 @@
 
     python benchmarks/bench_quality.py --data DIR [--model DIR] [--beam 5] [--write]
 
-DIR holds the six corpora of recipes/zh-en.toml. Development text whole, of each test set the first
-1,000 lines (of Tatoeba those in simplified script); both ways; raw text in and out, sacreBLEU with
+DIR holds the six corpora of recipes/zh-en.toml. Of each development and test text the first 1,000
+lines (of Tatoeba's test those in simplified script); both ways; raw text in and out, sacreBLEU with
 the tokenizer of the target language. Speed: the Tatoeba sentences, greedily, on all cores.
 """
 

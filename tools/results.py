@@ -19,6 +19,11 @@ H200, TRAIN, TRANSLATE, NUMERALS, MULTI30K = (
     for name in ("train_h200", "train_2-core-cpu", "translate_2-core-cpu", "numerals_2-core-cpu",
                  "multi30k_h200")
 )  # fmt: skip
+BUNDLED, PEER, HISTORY, FRENCH, TASKS = (
+    f"{name}_202611.md"
+    for name in ("bundled_2-core-cpu", "multi30k-marianmt_h200", "multi30k-history_h200",
+                 "tatoeba-fra_h200", "tasks_h200")
+)  # fmt: skip
 
 HEAD = {
     "en": "| what | hardware | result |\n|---|---|---|\n",
@@ -46,16 +51,82 @@ def cell(file: str, row: str, column: str, section: str = "") -> str:
 
 def rows() -> list[dict[str, str]]:
     """The table's rows in both languages: what, where, and what came out."""
-    return [_multi30k(), _numerals(), _train_gpu(), _translate(), _translate_int8(), _train_cpu()]
+    seen = {BUNDLED: _bundled, MULTI30K: _multi30k, PEER: _peer, HISTORY: _history,
+            FRENCH: _french, TASKS: _tasks}  # fmt: skip
+    quality = [row() for file, row in seen.items() if (RESULTS / file).is_file()]
+    return [*quality, _numerals(), _train_gpu(), _translate(), _translate_int8(), _train_cpu()]
+
+
+def _bundled() -> dict[str, str]:
+    to_en, to_zh = (cell(BUNDLED, "mean", f"{way} BLEU", "test") for way in ("zh→en", "en→zh"))
+    speed = _found(BUNDLED, r"([\d,]+) sentences/s")
+    return {
+        "en": "| the model that comes with regard, mean of six test sets, beam 5 | "
+        f"{CORES['en']} | zh→en BLEU {to_en}, en→zh BLEU {to_zh}; greedily {speed} sentences/s"
+        f"{_link(BUNDLED, 'en')} |",
+        "zh": f"| 随regard附带的模型，六个测试集的平均，束宽5 | {CORES['zh']} | "
+        f"中译英BLEU {to_en}，英译中BLEU {to_zh}；贪心每秒{speed}句{_link(BUNDLED, 'zh')} |",
+    }
 
 
 def _multi30k() -> dict[str, str]:
-    score = cell(MULTI30K, "1 |", "test, lc Moses")
+    text = (RESULTS / MULTI30K).read_text(encoding="utf-8").split("## German")[0]
+    n_seeds = len(re.findall(r"^\| \d \|", text, re.M))
+    score = cell(MULTI30K, "1 |" if n_seeds == 1 else "mean |", "test, lc Moses")
+    seeds = {"en": "one seed", "zh": "一个种子"}
+    if n_seeds > 1:
+        seeds = {"en": f"mean of {n_seeds} seeds", "zh": f"{n_seeds}个种子的平均"}
     return {
         "en": f"| Multi30k en→de, test 2016, no images | {GPU['en']} | BLEU {score} lower-cased, "
-        f"Moses tokens, beam 5, one seed (published: 41.02){_link(MULTI30K, 'en')} |",
+        f"Moses tokens, beam 5, {seeds['en']} (published: 41.02){_link(MULTI30K, 'en')} |",
         "zh": f"| Multi30k英译德，2016测试集，不用图像 | {GPU['zh']} | BLEU {score}，"
-        f"小写，Moses分词，束宽5，一个种子（已发表：41.02）{_link(MULTI30K, 'zh')} |",
+        f"小写，Moses分词，束宽5，{seeds['zh']}（已发表：41.02）{_link(MULTI30K, 'zh')} |",
+    }
+
+
+def _peer() -> dict[str, str]:
+    ours, theirs = (cell(PEER, "test at its minutes", who) for who in ("regard", "MarianMT"))
+    minutes, its = (cell(PEER, "minutes to its dev", who) for who in ("regard", "MarianMT"))
+    return {
+        "en": f"| the same beside MarianMT in a plain loop, as many minutes | {GPU['en']} | BLEU "
+        f"{ours} against {theirs}; as good on dev after {minutes} minutes, which take it {its}"
+        f"{_link(PEER, 'en')} |",
+        "zh": f"| 同上，与普通训练循环里的MarianMT相比，用时相同 | {GPU['zh']} | "
+        f"BLEU {ours}对{theirs}；{minutes}分钟在开发集上达到它{its}分钟的水平{_link(PEER, 'zh')} |",
+    }
+
+
+def _history() -> dict[str, str]:
+    gru, transformer = (
+        [cell(HISTORY, name, column) for column in ("test, lc Moses", "minutes")]
+        for name in ("GRU", "Transformer")
+    )
+    return {
+        "en": f"| the same text, GRU with additive attention, then Transformer | {GPU['en']} | "
+        f"BLEU {gru[0]} after {gru[1]} minutes, {transformer[0]} after {transformer[1]}"
+        f"{_link(HISTORY, 'en')} |",
+        "zh": f"| 同样的文本，加性注意力的GRU与Transformer | {GPU['zh']} | BLEU {gru[0]}"
+        f"（{gru[1]}分钟）与{transformer[0]}（{transformer[1]}分钟）{_link(HISTORY, 'zh')} |",
+    }
+
+
+def _french() -> dict[str, str]:
+    score = cell(FRENCH, "test", "cased 13a")
+    return {
+        "en": f"| Tatoeba en→fr, 160,550 pairs, 2,000 held out | {GPU['en']} | BLEU {score}, beam 5"
+        f"{_link(FRENCH, 'en')} |",
+        "zh": f"| Tatoeba英译法，160,550对，留出2,000对 | {GPU['zh']} | BLEU {score}，束宽5"
+        f"{_link(FRENCH, 'zh')} |",
+    }
+
+
+def _tasks() -> dict[str, str]:
+    exact, heading = cell(TASKS, "restored", "exact"), cell(TASKS, "headings", "chrF")
+    return {
+        "en": f"| not translation: capitals and punctuation put back; headings | {GPU['en']} | "
+        f"{exact} % of sentences exact; chrF {heading}{_link(TASKS, 'en')} |",
+        "zh": f"| 不是翻译：恢复大小写和标点；拟标题 | {GPU['zh']} | "
+        f"{exact} %的句子完全正确；chrF {heading}{_link(TASKS, 'zh')} |",
     }
 
 
@@ -132,6 +203,14 @@ def _best_batch(size: str, search: str, column: str) -> str:
         rf"^\| {search} \| (\S+(?: / \S+)?) \|", text.split(f"\n## {size}\n")[1], re.M
     )
     return cell(TRANSLATE, f"{search} | {batches[1]}", column, section=size)
+
+
+def _found(file: str, pattern: str) -> str:
+    """What a sentence of a file says."""
+    found = re.search(pattern, (RESULTS / file).read_text(encoding="utf-8"))
+    if not found:
+        raise SystemExit(f"error: {file} says nothing like {pattern!r}")
+    return found[1]
 
 
 def _link(file: str, language: str) -> str:
