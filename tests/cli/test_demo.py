@@ -2,9 +2,16 @@ import math
 import re
 
 import pytest
+import torch
 
+from regard.bundle import write_bundle
 from regard.cli import demo
 from regard.cli.main import main
+from regard.config import ModelConfig
+from regard.decode import translator
+from regard.model.build import build_model
+from regard.model.weights import save_tensors, weights_of
+from regard.text.tokenizer import train_tokenizer
 
 
 def shown(capsys, monkeypatch, language):
@@ -62,4 +69,66 @@ def test_the_first_row_is_shown_as_its_terms(capsys, monkeypatch):
 
 
 def test_both_languages_have_words_for_every_step():
-    assert demo.WORDS["en"].keys() == demo.WORDS["zh"].keys() == {"title", "terms", *demo.STEPS}
+    rest = {"title", "terms", "translations", "picture", "zh", "en"}
+    assert demo.WORDS["en"].keys() == demo.WORDS["zh"].keys() == {*rest, *demo.STEPS}
+
+
+@pytest.fixture
+def both_ways(tmp_path, monkeypatch):
+    """A network that has learned nothing, of both directions, in the place of the model."""
+    config = ModelConfig(d_model=16, n_heads=2, n_layers=1, d_ff=16, max_len=128)
+    texts = [*demo.CHINESE, *demo.ENGLISH]
+    tokenizer = train_tokenizer(texts, kind="char", size=500, languages=["zh", "en"])
+    torch.manual_seed(1)
+    network = build_model(config, len(tokenizer.vocab), len(tokenizer.vocab))
+    write_bundle(
+        tmp_path / "model",
+        config,
+        (tokenizer, tokenizer),
+        lambda path: save_tensors(weights_of(network), path),
+        facts={"directions": [["zh", "en"], ["en", "zh"]]},
+        card="",
+    )
+    monkeypatch.setattr(translator, "BUNDLED", tmp_path / "model")
+
+
+@pytest.mark.usefixtures("both_ways")
+@pytest.mark.parametrize(("language", "heads"), [
+    ("en", ["From Chinese to English", "From English to Chinese", "Where the model looked"]),
+    ("zh", ["中译英", "英译中", "模型看了哪里"]),
+])  # fmt: skip
+def test_a_model_of_both_directions_shows_a_dozen_each_way_and_a_picture(
+    capsys, monkeypatch, language, heads
+):
+    asked = []
+    translate = translator.Translator.translate
+    monkeypatch.setattr(
+        translator.Translator,
+        "translate",
+        lambda self, texts, **more: asked.append((texts, more)) or translate(self, texts, **more),
+    )
+    text = shown(capsys, monkeypatch, language)
+    places = [text.index(head) for head in [*heads, demo.WORDS[language]["title"]]]
+    assert places == sorted(places)
+    assert asked[:2] == [
+        (demo.CHINESE, {"src_lang": "zh", "tgt_lang": "en"}),
+        (demo.ENGLISH, {"src_lang": "en", "tgt_lang": "zh"}),
+    ]
+    for texts, place in ((demo.CHINESE, places[0]), (demo.ENGLISH, places[1])):
+        lines = text[place:].splitlines()[2:14]
+        assert [line.split(" → ")[0].strip() for line in lines] == list(texts)
+    assert "░░ ≥ 0.05" in text[places[2] : places[3]]
+
+
+def test_there_are_a_dozen_each_way_with_machine_learning_among_them():
+    assert len(demo.CHINESE) == len(demo.ENGLISH) == len(demo.NUMERALS) == 12
+    assert "机器学习" in demo.CHINESE
+    assert "machine learning" in demo.ENGLISH
+
+
+def test_a_model_of_one_direction_is_asked_for_numerals(capsys, monkeypatch):
+    monkeypatch.setattr(translator.Translator, "directions", (("zh", "en"),))
+    text = shown(capsys, monkeypatch, "en")
+    lines = text.splitlines()[2:14]
+    assert [line.split(" → ")[0].strip() for line in lines] == list(demo.NUMERALS)
+    assert "From English to Chinese" not in text

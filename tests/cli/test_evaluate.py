@@ -1,5 +1,6 @@
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -7,8 +8,9 @@ import sacrebleu
 
 from regard.bundle import open_bundle
 from regard.cli.main import main
-from regard.decode.translator import BUNDLED
 from regard.model.build import build_model
+
+NUMERALS = Path(__file__).parents[1] / "models" / "numerals"
 
 
 def run(*arguments):
@@ -45,11 +47,11 @@ def test_translations_are_scored_as_sacrebleu_scores_them(files, capsys):
 
 def test_a_model_is_scored_beside_files_with_its_speed(files, capsys):
     assert run(
-        "evaluate", "--model", BUNDLED, "--src", files / "src.zh", "--ref", files / "ref.en",
+        "evaluate", "--model", NUMERALS, "--src", files / "src.zh", "--ref", files / "ref.en",
         "--compare", files / "bad.en", "--beam", 1, "--json",
     ) == 0  # fmt: skip
     report = json.loads(capsys.readouterr().out)
-    model, bad = report["systems"]["model"], report["systems"]["bad.en"]
+    model, bad = report["systems"]["numerals"], report["systems"]["bad.en"]
     assert model["scores"]["exact"]["value"] == 100.0
     assert model["run"]["seconds"] > 0
     assert model["run"]["sentences_per_s"] == pytest.approx(3 / model["run"]["seconds"])
@@ -63,9 +65,9 @@ def test_a_model_is_opened_and_verified_once(files, capsys, monkeypatch):
     verified = []
     monkeypatch.setattr("regard.bundle._check_files", lambda path, files: verified.append(path))
     assert run(
-        "evaluate", "--model", BUNDLED, "--src", files / "src.zh", "--ref", files / "ref.en"
+        "evaluate", "--model", NUMERALS, "--src", files / "src.zh", "--ref", files / "ref.en"
     ) == 0  # fmt: skip
-    assert verified == [BUNDLED]
+    assert verified == [NUMERALS]
 
 
 class TwoWays:
@@ -154,7 +156,7 @@ def test_words_that_do_not_fit_the_language_are_a_warning(files, capsys, monkeyp
     ("arguments", "code", "sentence"),
     [
         ((), 2, "give --model or --hyp: what is to be scored"),
-        (("--model", BUNDLED), 2, "a model needs --src, the text to translate"),
+        (("--model", NUMERALS), 2, "a model needs --src, the text to translate"),
     ],
 )
 def test_what_cannot_be_scored_is_one_sentence(
@@ -179,13 +181,13 @@ def test_a_line_that_is_no_text_is_named(files, capsys, monkeypatch):
 
 def test_a_model_is_described(capsys, monkeypatch):
     monkeypatch.setenv("REGARD_LANG", "en")
-    assert run("inspect", BUNDLED) == 0
+    assert run("inspect", NUMERALS) == 0
     out = capsys.readouterr().out
     assert "from → to: zh → en" in out
     assert "network: transformer, 2+2 layers, d 96, 4 heads, d_ff 384, pre-norm" in out
-    assert run("inspect", BUNDLED, "--json") == 0
+    assert run("inspect", NUMERALS, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
-    bundle = open_bundle(BUNDLED)
+    bundle = open_bundle(NUMERALS)
     vocabs = bundle.src_tokenizer.vocab, bundle.tgt_tokenizer.vocab
     network = build_model(bundle.model, *map(len, vocabs))
     assert facts["n_parameters"] == sum(p.numel() for p in network.parameters())

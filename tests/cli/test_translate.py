@@ -12,9 +12,10 @@ import pytest
 
 from regard.cli.main import main
 from regard.data.tasks import examples
-from regard.decode.translator import BUNDLED, load
+from regard.decode.translator import load
 
-TATOEBA = Path(__file__).parents[1] / "models" / "tatoeba-zh-en"
+MODELS = Path(__file__).parents[1] / "models"
+TATOEBA, NUMERALS = MODELS / "tatoeba-zh-en", MODELS / "numerals"
 
 
 def translate(*arguments):
@@ -34,47 +35,49 @@ def typed(monkeypatch):
 
 
 def test_without_a_model_the_one_that_comes_with_regard_is_asked(capsys, typed):
-    assert translate("三百零五元四角二分", "二〇二四年三月二十一日") == 0
-    assert capsys.readouterr().out == "305 yuan 42 fen\nMarch 21, 2024\n"
-    typed("三分之二\n\n十二\n".encode())
-    assert translate() == 0
-    assert capsys.readouterr().out == "two thirds\n\ntwelve\n"
+    assert translate("机器学习", "我喜欢喝茶。", "machine learning") == 0
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert (first.lower(), second, third) == ("machine learning", "I like drinking tea.", "机器学习")
+    typed("I like tea.\n\n我喜歡喝茶。\n".encode())
+    assert translate("--to", "en") == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[1:] == ["", "I like drinking tea."]  # traditional script is understood too
 
 
-def test_the_model_that_comes_with_regard_gets_unseen_numerals_right():
+def test_a_model_of_numerals_gets_unseen_ones_right():
     unseen = list(islice(examples("numerals", 2, "test"), 300))
-    said = load(BUNDLED).translate([example.src for example in unseen])
+    said = load(NUMERALS).translate([example.src for example in unseen])
     assert sum(a.text == b.tgt for a, b in zip(said, unseen, strict=True)) >= 0.98 * len(unseen)
 
 
 def test_lines_end_as_they_may_and_each_has_its_answer(capsys, typed):
     typed("十二\r\n   \n\n三分之二".encode())
-    assert translate() == 0
+    assert translate("--model", NUMERALS) == 0
     assert capsys.readouterr().out == "twelve\n\n\ntwo thirds\n"
     typed(b"")
-    assert translate() == 0
+    assert translate("--model", NUMERALS) == 0
     assert capsys.readouterr().out == ""
 
 
 def test_bytes_that_are_no_text_are_read_as_far_as_they_go_or_as_asked(capsys, typed):
     typed("十二\n\xff\n".encode("latin-1", "ignore") + "十二\n".encode())
-    assert translate("--on-bad", "empty") == 0
+    assert translate("--model", NUMERALS, "--on-bad", "empty") == 0
     said = capsys.readouterr()
     assert said.out.count("\n") == 3
     assert said.out.split("\n")[1] == ""
     assert "warning: line 2 is no text (invalid-utf8, 0xff at byte 1)\n" in said.err
     typed(b"\xff\n")
-    assert translate("--on-bad", "stop") == 3
+    assert translate("--model", NUMERALS, "--on-bad", "stop") == 3
     assert capsys.readouterr().err == (
         "error: line 1 is no text: invalid-utf8, 0xff at byte 1; correct it, or choose --on-bad\n"
     )
     typed(b"\xff\n")
-    assert translate() == 0
+    assert translate("--model", NUMERALS) == 0
     assert capsys.readouterr().out.count("\n") == 1
 
 
 def test_a_line_is_answered_before_the_next_is_there():
-    command = [sys.executable, "-m", "regard", "translate"]
+    command = [sys.executable, "-m", "regard", "translate", "--model", NUMERALS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         for asked, answer in (("十二", "twelve"), ("三分之二", "two thirds")):
             process.stdin.write(f"{asked}\n".encode())
@@ -87,7 +90,7 @@ def test_a_line_is_answered_before_the_next_is_there():
 def test_whoever_stops_reading_is_not_told_of_a_broken_pipe():
     lines = "十二\n" * 3000
     done = subprocess.run(
-        f"{sys.executable} -m regard translate --beam 1 | head -n 1",
+        f"{sys.executable} -m regard translate --model {NUMERALS} --beam 1 | head -n 1",
         shell=True, input=lines.encode(), capture_output=True, check=True,
     )  # fmt: skip
     assert done.stdout == b"twelve\n"
@@ -151,14 +154,14 @@ def test_what_makes_no_sense_is_refused(capsys, tmp_path):
     assert capsys.readouterr().err == ("error: the option --resume needs -i FILE and -o FILE\n")
     assert translate("--format", "po", "text") == 2
     assert capsys.readouterr().err == "error: the option --format needs -i FILE\n"
-    assert translate("--to", "fr", "十二") == 2
+    assert translate("--model", NUMERALS, "--to", "fr", "十二") == 2
     assert capsys.readouterr().err == ("error: this model does not go ? → fr; it goes zh → en\n")
 
 
 @pytest.mark.slow
 def test_translating_with_ctranslate2_imports_no_torch(tmp_path):
     environment = {**os.environ, "REGARD_CACHE": str(tmp_path)}
-    command = "regard.cli.main.main(['translate', '十二'])"
+    command = f"regard.cli.main.main(['translate', '--model', '{NUMERALS}', '十二'])"
     subprocess.run(  # the first time converts, which needs torch
         [sys.executable, "-c", f"import regard.cli.main; {command}"],
         env=environment, check=True, capture_output=True,

@@ -71,7 +71,7 @@ def command(text: str, **options: Any) -> None:
         from regard.view.terminal import show_attention, show_heads
 
         show = show_heads if options["all_heads"] else show_attention
-        click.echo(show(attended, choice, words_in(language()), _screen()), color=True)
+        click.echo(show(attended, choice, words_in(language()), screen()), color=True)
     for kind, path in places.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         _write(kind, path, attended, choice, all_heads=options["all_heads"])
@@ -99,7 +99,8 @@ def _write(
         click.echo(UNSHOWN[language()].format(characters=unshown), err=True)
 
 
-def _screen() -> "Screen":
+def screen() -> "Screen":
+    """What the terminal that this runs in can show."""
     from regard.view.terminal import Screen
 
     return Screen(shutil.get_terminal_size().columns, _depth(), _is_light())

@@ -51,7 +51,7 @@ class Options:
     max_chars: int
     max_texts: int
     deadline: float
-    dtype: Literal["float32", "int8"]
+    dtype: Literal["auto", "float32", "int8"]
     device: str
     lean: bool
     log_text: bool
@@ -76,7 +76,7 @@ class Options:
             limits=limits,
             keys=keys_of(self.api_keys, self.keys),
             device=self.device,
-            int8=self.dtype == "int8",
+            dtype=self.dtype,
             logs_text=self.log_text,
             is_lean=self.lean,
             runs=self.run,
@@ -119,7 +119,7 @@ class Options:
               help="Texts of one request.")  # fmt: skip
 @click.option("--deadline", type=click.FloatRange(0.1, 600), default=8.0, metavar="SECONDS",
               help="After which a request is answered with 503.")  # fmt: skip
-@click.option("--dtype", type=click.Choice(["float32", "int8"]), default="float32",
+@click.option("--dtype", type=click.Choice(["auto", "float32", "int8"]), default="auto",
               help="int8 is faster on a CPU and nearly as good.")  # fmt: skip
 @click.option("--device", default="cpu", help="cpu or cuda.")
 @click.option("--lean", is_flag=True,

@@ -19,6 +19,7 @@ from regard.decode.results import Attention, Score, Translation
 from regard.decode.search import Engine, Search, Sentence
 from regard.decode.wording import Direction, Wording, pieces_of, sentences_of
 from regard.errors import ConfigError, DataError, ModelError
+from regard.tensors import stored_dtype
 
 if TYPE_CHECKING:
     from regard.decode.engines.torch import TorchEngine
@@ -35,15 +36,16 @@ def load(
     engine: EngineName = "auto",
     device: str = "cpu",
     dtype: Dtype = "auto",
+    threads: int = 0,
 ) -> "Translator":
     """The translator in a model directory, or the one that comes with regard.
 
-    Several directories, of one vocabulary, translate together: an ensemble.
+    Several directories, of one vocabulary, translate together: an ensemble. `threads`: of the
+    ctranslate2 engine; 0 for as many as there are processors.
     """
     places = [path or BUNDLED] if path is None or isinstance(path, str | Path) else path
-    return Translator(
-        [open_bundle(Path(place)) for place in places], engine=engine, device=device, dtype=dtype
-    )
+    bundles = [open_bundle(Path(place)) for place in places]
+    return Translator(bundles, engine=engine, device=device, dtype=dtype, threads=threads)
 
 
 class Translator:
@@ -56,12 +58,13 @@ class Translator:
         engine: EngineName = "auto",
         device: str = "cpu",
         dtype: Dtype = "auto",
+        threads: int = 0,
     ) -> None:
         if not bundles:
             raise ConfigError("there is no model to load; name at least one")
         self.bundles = tuple(bundles)
         self.bundle = bundles[0]
-        self.engine, self.device, self.dtype = engine, device, dtype
+        self.engine, self.device, self.dtype, self.threads = engine, device, dtype, threads
         self.wording = Wording(
             self.bundle.src_tokenizer,
             self.bundle.tgt_tokenizer,
@@ -217,7 +220,13 @@ class Translator:
 
     @cached_property
     def _ctranslate2(self) -> Engine:
-        return CTranslate2Engine(self.bundle, "int8" if self.dtype == "int8" else "float32")
+        return CTranslate2Engine(self.bundle, self._computed_dtype(), threads=self.threads)
+
+    def _computed_dtype(self) -> Literal["int8", "float32"]:
+        """As asked; without a word, as the weights are stored, except that halves are no gain."""
+        if self.dtype == "auto":
+            return "int8" if stored_dtype(self.bundle.weights) == "int8" else "float32"
+        return "int8" if self.dtype == "int8" else "float32"
 
     @cached_property
     def _torch(self) -> "TorchEngine":

@@ -84,7 +84,7 @@ def open_converted(bundle: Bundle, dtype: Dtype, *, parallel: int, threads: int)
 
 def converted(bundle: Bundle, dtype: Dtype) -> Path:
     """The directory of a bundle, from the cache or made now; it is whole when this returns."""
-    cache = _cache()
+    cache = cache_folder()
     if cache is None:
         return _converted_for_now(bundle, dtype)
     place = cache / "ctranslate2" / _fingerprint(bundle, dtype)
@@ -113,7 +113,7 @@ def _converted_for_now(bundle: Bundle, dtype: Dtype) -> Path:
     return place
 
 
-def _cache() -> Path | None:
+def cache_folder() -> Path | None:
     """Where things are kept that can be made again; None if this user has no such place."""
     if own := os.environ.get("REGARD_CACHE"):
         return Path(own)

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from regard.decode.engines.ctranslate2 import ROWS, cannot
 from regard.decode.results import Alternative, Translation
@@ -81,7 +81,7 @@ class Service:
         limits: Limits,
         keys: Keys,
         device: str = "cpu",
-        int8: bool = False,
+        dtype: Literal["auto", "float32", "int8"] = "auto",
         logs_text: bool = False,
         is_lean: bool = False,
         runs: Sequence[Path] = (),
@@ -91,7 +91,7 @@ class Service:
         self.request_rates = Rates(limits.requests_per_minute)
         self.char_rates = Rates(limits.chars_per_minute)
         self.is_leaving = False
-        self.device, self.int8 = device, int8
+        self.device, self.dtype = device, dtype
         self.logs_text, self.is_lean = logs_text, is_lean
         self.lanes: dict[Lane, Batcher] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -134,7 +134,7 @@ class Service:
             metrics = self.metrics
             worker = Worker(
                 name,
-                Loading(paths, self.device, "int8" if self.int8 else "float32"),
+                Loading(paths, self.device, self.dtype),
                 on_restart=lambda: metrics.restarts.update([name]),
             )
             rows = ROWS * processors() if name == "quick" else ANY

@@ -41,7 +41,7 @@ class Loading:
 
     paths: tuple[Path, ...]
     device: str = "cpu"
-    dtype: Literal["float32", "int8"] = "float32"
+    dtype: Literal["auto", "float32", "int8"] = "auto"
 
 
 class Answering(Protocol):
