@@ -72,7 +72,7 @@ def quality(translator: Translator, data: Path, beam: int) -> list[str]:
 
 
 def row(name: str, values: Sequence[float]) -> str:
-    return f"| {name} | " + " | ".join(f"{value:.1f}" for value in values) + " |"
+    return f"| {name} | " + " | ".join(f"{value:.2f}" for value in values) + " |"
 
 
 def speed(translator: Translator, data: Path) -> str:
@@ -107,8 +107,9 @@ def main() -> None:
         "# The model that comes with regard, November 2026",
         "",
         f"`python benchmarks/bench_quality.py`: {translator.bundle.model.in_words}, "
-        f"{size / 1e6:.1f} MB; CTranslate2 in {asked.dtype}, beam {asked.beam}, development text "
-        f"and test sets each the first {LINES:,} lines; regard {__version__} at commit {commit()}.",
+        f"{size / 1e6:.1f} MB; CTranslate2 in {asked.dtype}, beam {asked.beam}, length penalty "
+        f"{translator.search.length_penalty}; development text and test sets each the first "
+        f"{LINES:,} lines; regard {__version__} at commit {commit()}.",
         "",
         *quality(translator, asked.data, asked.beam),
         "## Speed",

@@ -89,7 +89,7 @@ def test_markup_stays_text_in_source_terms_and_output(open_served):
     answer = {**made, "from": "zh", "to": "en", "model": EVIL, "alternatives": [made, made]}
     page.route("**/api/v1/translate", lambda route: route.fulfill(
         json={"translations": [answer], "ms": 1}))  # fmt: skip
-    page.evaluate("localStorage.setItem('regard-page-terms', '[[\"<b>x\", \"y\"]]')")
+    page.evaluate("localStorage.setItem('regard-terms', '[[\"<b>x\", \"y\"]]')")
     page.locator("#source").fill(f"{EVIL}你")
     expect(page.locator("#target-text")).to_have_text(EVIL)
     page.unroute("**/api/v1/translate")
@@ -237,29 +237,31 @@ def test_both_languages_say_the_same_things_and_leave_nothing_empty():
     english, chinese = dictionary(PAGE, "en"), dictionary(PAGE, "zh")
     assert list(english) == list(chinese)
     assert not set(english) & set(dictionary(VIEW, "en"))  # one page speaks from both
+    for lessons in (english.pop("lessons"), chinese.pop("lessons")):
+        assert tuple(lessons) == STEPS
+        assert [len(list(filter(str.strip, texts))) for texts in lessons.values()] == [5] * 10
     source = "".join(path.read_text(encoding="utf-8") for path in sorted(PAGE.rglob("*.js")))
     for name, text in english.items():
         assert text.strip(), name
         assert chinese[name].strip(), name
         assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", chinese[name]))
-        made = name.rpartition("_")[0] in STEPS or name.partition("_")[0] in (
-            "score", "formula", "chart", "series", "head", "fate", "agree")  # fmt: skip
+        made = name.partition("_")[0] in ("score", "chart", "series", "head", "fate", "agree")
         assert made or f'"{name}"' in source or name.endswith(("_title", "_help")), name
     known = {*english, *dictionary(VIEW, "en")}
     assert set(re.findall(r'said\(\s*"(\w+)"', source)) <= known
-    for step in STEPS:
-        assert {f"{step}_{part}" for part in ("step", "title", "lead", "notice", "guide")} <= known
 
 
 def test_the_page_is_light_and_answers_at_once(open_served, capsys):
     own = sum(path.stat().st_size for path in PAGE.rglob("*") if path.is_file())
     page = open_served(ready="#source")
-    size = (
-        "performance.getEntriesByType('resource').filter(one => /page\\//.test(one.name))"
-        ".reduce((sum, one) => sum + one.transferSize, 0)"
-    )
+
+    def loaded(size):
+        return page.evaluate(
+            "size => performance.getEntriesByType('resource').filter(one => "
+            "/page\\//.test(one.name)).reduce((sum, one) => sum + one[size], 0)", size)  # fmt: skip
+
     paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    loaded = page.evaluate(size)
+    first = {size: loaded(size) for size in ("transferSize", "decodedBodySize")}
     times = []
     for end in range(4, 9):
         page.locator("#source").fill(RAIN[:end])
@@ -269,17 +271,21 @@ def test_the_page_is_light_and_answers_at_once(open_served, capsys):
         )
     for step in range(1, 11):
         page.evaluate("state => { location.hash = state }", f"mode=learn&step={step}")
-        page.locator("h2", has_text=dictionary(PAGE, "en")[f"{STEPS[step - 1]}_title"]).wait_for()
+        title = dictionary(PAGE, "en")["lessons"][STEPS[step - 1]][1]
+        page.locator("h2", has_text=title).wait_for()
         page.locator(".step-body .card").first.wait_for()
-    whole = page.evaluate(size)
+    whole = {size: loaded(size) for size in first}
     with capsys.disabled():
         print(  # noqa: T201 (how heavy the page is belongs into every log)
-            f"\npage: {own / 1000:.0f} KB of files; over the wire {loaded / 1000:.0f} KB to begin "
-            f"with, {whole / 1000:.0f} KB with every step; first paint {paint:.0f} ms, "
-            f"a keystroke {min(times)} ms"
+            f"\npage: {own / 1000:.1f} KB of its own files; with the panel of attention a reader "
+            f"of one language loads {first['decodedBodySize'] / 1000:.0f} KB to begin with "
+            f"({first['transferSize'] / 1000:.0f} KB over the wire) and "
+            f"{whole['decodedBodySize'] / 1000:.0f} KB ({whole['transferSize'] / 1000:.0f} KB) "
+            f"with every step; first paint {paint:.0f} ms, a keystroke {min(times)} ms"
         )
-    assert loaded <= 75_000
-    assert whole <= 150_000
+    assert own <= 150_000
+    assert first["decodedBodySize"] <= 150_000
+    assert whole["transferSize"] <= 150_000
     assert paint < 1000
     assert min(times) < 300
 

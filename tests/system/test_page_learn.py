@@ -26,7 +26,7 @@ def test_the_inspector_arrives_at_the_weight_that_pytorch_has(open_served, page_
         product = query[row - 1] @ key[column - 1]
         assert values[:2] == pytest.approx([product, product * table["scale"]], abs=1e-5)
         page.get_by_label("divide by √d").uncheck()
-        page.get_by_text("as trained, the weight is").wait_for()
+        page.locator(".verdict", has_text="as trained, the weight is").wait_for()
         seen = key[:row] if kind == "decoder" else key
         scores = seen.astype(np.float64) @ query[row - 1]
         unscaled = np.exp(scores - scores.max())
@@ -72,7 +72,7 @@ def test_a_token_is_forced_and_the_search_goes_on_from_there(open_served, page_s
     assert first.startswith(trace["hypotheses"][0]["text"])
     page.locator(f'[data-node="0-{rank}"]').click()
     word = pruned["piece"].strip("▁")
-    page.get_by_text(f"“{word}” at step 1").wait_for()
+    page.get_by_role("heading", name=f"“{word}” at step 1").wait_for()
     page.get_by_role("button", name="Force this token").click()
     page.get_by_text(f"If it must begin with “{word}”").wait_for()
     forced = page_server.post("/api/v1/trace", {"text": RAIN, "beam": 3, "prefix": word}).json()
@@ -88,6 +88,7 @@ def test_masks_taken_away_let_the_future_in(open_served):
     assert page.locator(".hatched").count() > 3
     page.get_by_label("masks on").uncheck()
     page.locator(".verdict.wrong").wait_for()
+    assert "Without masks" in page.locator("[aria-live=polite]").text_content()  # to be heard
     future, padding = map(float, re.findall(r"([\d.]+) %", page.locator(".verdict").text_content()))
     assert future > 5
     assert padding > 0

@@ -27,8 +27,8 @@ SIDES = {"cross": ("tgt", "src"), "encoder": ("src", "src"), "decoder": ("tgt", 
 """Whose pieces are the rows and the columns; `given` is what a decoder is given at each step."""
 
 MODULES = (
-    "elements", "colours", "weights", "units", "matrix", "sentence", "heads", "table", "panel",
-    "attend",
+    "elements", "memory", "controls", "colours", "reader", "files", "weights", "units", "matrix",
+    "sentence", "heads", "table", "panel", "attend",
 )  # fmt: skip
 """The modules of the page, each behind those it imports."""
 

@@ -1,4 +1,6 @@
 /** The server's own API; whatever goes wrong becomes a Problem of a few kinds. */
+import { bytesOf, headOf, inRows } from "./view/weights.js";
+
 export class Problem extends Error {
   constructor(kind, { message = "", message_zh = message, wait = 0 } = {}) {
     super(message);
@@ -11,7 +13,7 @@ export const useKey = (given) => {
   key = given;
 };
 
-/** The answer to a question, as JSON. `signal` cancels it: then nothing is thrown but AbortError. */
+/** The answer to a question, as JSON. `signal` cancels it: then an AbortError is thrown. */
 export async function ask(path, body, signal) {
   const options = { signal, headers: key ? { authorization: `Bearer ${key}` } : {} };
   if (body instanceof FormData) Object.assign(options, { method: "POST", body });
@@ -30,23 +32,21 @@ export async function ask(path, body, signal) {
   throw problemOf(response, table.error ?? {});
 }
 
-function problemOf(response, error) {
-  const facts = typeof error === "string" ? { message: error } : { ...error };
-  facts.wait = Number(response.headers.get("retry-after")) || 0;
-  if (response.status === 429 || response.status === 503) {
-    return new Problem("busy", { ...facts, wait: facts.wait || 2 });
-  }
-  if (response.status === 401 || response.status === 403) return new Problem("locked", facts);
-  if (response.status === 413) return new Problem("long", facts);
-  return new Problem("refused", facts);
-}
+const KINDS = { 401: "locked", 403: "locked", 413: "long", 429: "busy", 503: "busy" };
 
-const bytesOf = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+function problemOf(response, error) {
+  const facts = typeof error === "string" ? { message: error } : error;
+  const wait = Number(response.headers.get("retry-after")) || 2;
+  return new Problem(KINDS[response.status] ?? "refused", { ...facts, wait });
+}
 
 /** Rows of the numbers that travel as float32 in base64. */
-export function rowsOf({ shape, float32 }) {
-  const numbers = new Float32Array(bytesOf(float32).buffer);
-  return Array.from({ length: shape[0] }, (_, row) =>
-    Array.from(numbers.subarray(row * shape[1], (row + 1) * shape[1])),
-  );
-}
+export const rowsOf = ({ shape, float32 }) =>
+  inRows(new Float32Array(bytesOf(float32).buffer), shape[1]);
+
+/** The weights of one kind of attention, as `headOf` takes them. */
+export const kindOf = ({ shape: [layers, heads, rows, columns], uint8 }) =>
+  ({ layers, heads, rows, columns, bytes: bytesOf(uint8) });
+
+/** The cross-attention of the last layer, the mean of its heads. */
+export const lastMean = ({ weights: { cross } }) => headOf(kindOf(cross), cross.shape[0] - 1, -1);

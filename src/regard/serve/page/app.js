@@ -2,43 +2,39 @@
 import { ask } from "./api.js";
 import { showLearn } from "./learn.js";
 import { problemCard } from "./problems.js";
-import { hashOf, remember, remembered, stateOf } from "./state.js";
+import { hashOf, MODES, stateOf } from "./state.js";
 import { showTraining } from "./training.js";
-import { choices, element, said } from "./view/elements.js";
+import { choices, keepingFocus } from "./view/controls.js";
+import { element, said, speak } from "./view/elements.js";
+import { readerOf } from "./view/reader.js";
 import { showWork } from "./work.js";
 
-const MODES = { work: showWork, learn: showLearn, training: showTraining };
+const SHOW = { work: showWork, learn: showLearn, training: showTraining };
+const EXAMPLES = {
+  zh: ["下雨的时候，我喜欢在家看书。", "你昨天为什么没来？", "他比我高十厘米。",
+    "这本书我已经读过两遍了。"],
+  en: ["When it rains, I like to read at home.", "Why did you not come yesterday?",
+    "He is ten centimetres taller than I am."],
+};
 const SNAPSHOT = /^step-\d+(-\d+)?$/;
-const LANGUAGES = [["zh", "中文", "zh-CN"], ["en", "English", "en"]];
 
 class App {
   constructor() {
     this.texts = {}; // a dictionary is loaded when its language is chosen
     this.state = stateOf(location.hash);
-    this.language = remembered("language") ?? (/^zh/i.test(navigator.language) ? "zh" : "en");
-    this.theme = remembered("theme") ?? "auto";
-    this.dark = matchMedia("(prefers-color-scheme: dark)");
+    this.reader = readerOf("", () => this.show());
     this.kept = new Map(); // answers that do not change while the page is open
     this.leave = () => {};
   }
 
-  get words() {
-    return this.texts[this.language];
-  }
-
-  get seen() {
-    return this.theme === "auto" ? (this.dark.matches ? "dark" : "light") : this.theme;
-  }
-
-  said(name, values) {
-    return said(this.words, name, values);
+  get language() {
+    return this.reader.language;
   }
 
   /** The name of a language in the page's own. */
   languageName(code) {
     try {
-      return new Intl.DisplayNames([this.language === "zh" ? "zh-CN" : "en"], { type: "language" })
-        .of(code);
+      return new Intl.DisplayNames([this.reader.tag], { type: "language" }).of(code);
     } catch {
       return code;
     }
@@ -61,9 +57,7 @@ class App {
 
   /** All ways that the models go, the first model first. */
   get directions() {
-    return this.served.flatMap((model) =>
-      model.directions.map((way) => ({ ...way, model: model.name })),
-    );
+    return this.served.flatMap((model) => model.directions);
   }
 
   get model() {
@@ -80,25 +74,40 @@ class App {
     return { ...(from && { from }), ...(to && { to }), ...(model && { model }) };
   }
 
+  /** Sentences to try: of one language, or of all from which the models translate. */
+  examples(from = this.state.from) {
+    const ways = this.directions.map((way) => way.from);
+    const codes = from ? [from] : ways.length ? ways : ["zh"];
+    const known = new Set(codes.map((code) => (code.startsWith("zh") ? "zh" : "en")));
+    return [...known].flatMap((code) => EXAMPLES[code]);
+  }
+
   /** An answer, asked for once; a few are kept. */
-  async once(path, body, signal) {
+  async once(path, body) {
     const name = path + JSON.stringify(body);
     if (!this.kept.has(name)) {
-      this.kept.set(name, await ask(path, body, signal));
+      this.kept.set(name, await ask(path, body));
       if (this.kept.size > 60) this.kept.delete(this.kept.keys().next().value);
     }
     return this.kept.get(name);
   }
 
   async start() {
-    this.texts[this.language] = await dictionary(this.language);
-    this.frame();
+    this.texts[this.language] = await dictionary(this.language); // until then there is the form
+    const skip = (event) => {
+      event.preventDefault();
+      this.main.focus();
+    };
+    this.skip = element("a.skip", { href: "#main", onclick: skip });
+    this.header = element("header.top");
+    this.main = element("main", { id: "main", tabindex: -1 });
+    this.footer = element("footer");
+    document.body.replaceChildren(this.skip, this.header, this.main, this.footer);
     addEventListener("hashchange", () => {
       if (hashOf(this.state) === location.hash) return;
       this.state = stateOf(location.hash);
       this.show();
     });
-    this.dark.addEventListener("change", () => this.show());
     await this.connect();
   }
 
@@ -107,70 +116,40 @@ class App {
       const { models, limits } = await ask("/api/v1/models");
       [this.models, this.limits] = [models, limits];
       this.runs = await ask("/api/v1/runs").then((found) => found.runs, () => []);
-      this.show();
+      await this.show();
     } catch (problem) {
-      this.heading();
+      await this.heading();
       this.main.replaceChildren(problemCard(this, problem, () => this.connect()));
     }
   }
 
-  frame() {
-    const skip = element("a", { href: "#main", class: "skip", onclick: (event) => {
-      event.preventDefault();
-      this.main.focus();
-    } });
-    this.skip = skip;
-    this.header = element("header", { class: "top" });
-    this.main = element("main", { id: "main", tabindex: "-1" });
-    this.footer = element("footer", {});
-    document.body.replaceChildren(skip, this.header, this.main, this.footer);
-  }
-
-  heading() {
-    const { documentElement: html, activeElement } = document;
-    const focused = activeElement?.closest?.("[role=radiogroup]")?.dataset.name;
-    html.lang = this.language === "zh" ? "zh-CN" : "en";
-    html.dataset.theme = this.theme;
-    document.title = `regard 顾 · ${this.said(this.state.mode)}`;
-    this.skip.textContent = this.said("skip");
-    const group = (name, label, options, chosen, onchoose) => {
-      const made = choices(label, options, chosen, onchoose);
-      made.dataset.name = name;
-      return made;
-    };
-    const change = (name) => async (value) => {
-      if (name === "language") this.texts[value] ??= await dictionary(value);
-      this[name] = value;
-      remember(name, value);
+  async heading() {
+    try {
+      this.texts[this.language] ??= await dictionary(this.language);
+    } catch {
+      [this.reader.language] = Object.keys(this.texts); // the server is gone: as it was
+    }
+    speak(this.texts[this.language]);
+    document.title = `regard 顾 · ${said(this.state.mode)}`;
+    this.skip.textContent = said("skip");
+    const modes = MODES.map((mode) => [mode, said(mode)]);
+    const go = (mode) => {
+      this.set({ mode });
       this.show();
     };
-    const modes = Object.keys(MODES).map((mode) => [mode, this.said(mode)]);
-    this.header.replaceChildren(
-      element("p", { class: "mark" }, "regard ", element("span", { lang: "zh-CN" }, "顾")),
-      group("mode", this.said("mode"), modes, this.state.mode, (mode) => {
-        this.set({ mode });
-        this.show();
-      }),
-      element(
-        "div", { class: "own" },
-        group("language", this.said("language_choice"),
-          LANGUAGES.map(([one, name, lang]) => [one, name, lang]),
-          this.language, change("language")),
-        group("theme", this.said("theme"),
-          ["auto", "light", "dark"].map((one) => [one, this.said(`theme_${one}`)]),
-          this.theme, change("theme")),
-      ),
-    );
-    this.header.querySelector(`[data-name="${focused}"] [tabindex="0"]`)?.focus();
+    keepingFocus(this.header, () => this.header.replaceChildren(
+      element("p.mark", "regard ", element("span", { lang: "zh-CN" }, "顾")),
+      choices("mode", said("mode"), modes, this.state.mode, go),
+      element("div.own", this.reader.controls())));
     this.footer.textContent = this.models
       ? this.served.map((one) => `${one.name}: ${one.network}`).join(" · ") : "";
   }
 
-  show() {
-    this.heading();
+  async show() {
+    await this.heading();
     if (!this.models) return;
     this.leave();
-    this.leave = MODES[this.state.mode](this.main, this) ?? (() => {});
+    this.leave = SHOW[this.state.mode](this.main, this) ?? (() => {});
   }
 }
 

@@ -1,6 +1,6 @@
-/** What is seen, as files: one HTML page that needs nothing else, its figure as SVG, its numbers. */
-import { button, saveFile } from "./controls.js";
-import { element } from "./view/elements.js";
+/** What is seen, as files: one HTML page that needs nothing else, its figures, its numbers. */
+import { button, drawer, element, said } from "./parts.js";
+import { saveFile, saveRows } from "./view/files.js";
 
 const INK = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size",
   "font-family", "font-weight", "text-anchor"];
@@ -14,16 +14,13 @@ function standalone(figure) {
     for (const name of INK) to[at].setAttribute(name, style.getPropertyValue(name));
     to[at].removeAttribute("class");
   });
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   return copy;
 }
 
 function asSvg(root) {
   const figures = [...root.querySelectorAll("svg.figure")].filter((one) => one.clientWidth);
   const sizes = figures.map((one) => one.viewBox.baseVal);
-  const width = Math.max(...sizes.map((one) => one.width)) + 32;
-  const height = sizes.reduce((sum, one) => sum + one.height + 24, 16);
-  const paper = getComputedStyle(document.documentElement).getPropertyValue("color-scheme");
+  const width = Math.max(0, ...sizes.map((one) => one.width)) + 32;
   const back = getComputedStyle(root.querySelector(".card")).backgroundColor;
   let y = 16;
   const parts = figures.map((one, at) => {
@@ -33,8 +30,8 @@ function asSvg(root) {
     y += sizes[at].height + 24;
     return new XMLSerializer().serializeToString(copy);
   });
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" `
-    + `viewBox="0 0 ${width} ${height}" style="color-scheme:${paper}">`
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${y}" `
+    + `viewBox="0 0 ${width} ${y}">`
     + `<rect width="100%" height="100%" fill="${back}"/>${parts.join("")}</svg>\n`;
 }
 
@@ -43,23 +40,20 @@ async function asHtml(app, root, name) {
     fetch(path).then((answer) => answer.text())));
   const copy = root.cloneNode(true);
   const drawn = [...root.querySelectorAll("canvas")];
-  copy.querySelectorAll("canvas").forEach((one, at) => {
-    const image = element("img", { src: drawn[at].toDataURL(), alt: "" });
-    image.width = drawn[at].clientWidth;
-    image.height = drawn[at].clientHeight;
-    one.replaceWith(image);
-  });
+  copy.querySelectorAll("canvas").forEach((one, at) =>
+    one.replaceWith(element("img", { src: drawn[at].toDataURL(), alt: "",
+      width: drawn[at].clientWidth, height: drawn[at].clientHeight })));
   const fields = root.querySelectorAll("textarea, select");
   copy.querySelectorAll("textarea, select").forEach((one, at) =>
-    one.replaceWith(element("p", { class: "held" }, one.matches("select")
+    one.replaceWith(element("p.held", one.matches("select")
       ? fields[at].selectedOptions[0]?.textContent ?? "" : fields[at].value)));
   for (const one of copy.querySelectorAll("button, input, [data-live]")) one.remove();
   copy.querySelectorAll("details").forEach((one) => one.open || one.remove());
   const policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'";
-  const foot = element("footer", {}, `regard 顾 · ${location.href}`);
+  const foot = element("footer", `regard 顾 · ${location.href}`);
   // Put together as text: this page's own policy forbids even an unused style of another page.
   return `<!DOCTYPE html>
-<html lang="${document.documentElement.lang}" data-theme="${app.seen}">
+<html lang="${document.documentElement.lang}" data-theme="${app.reader.seen}">
 <head><meta charset="utf-8"><title>${name}</title>
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -68,22 +62,13 @@ async function asHtml(app, root, name) {
 `;
 }
 
-/** Numbers for a spreadsheet, which knows UTF-8 by the mark at the beginning. */
-function asCsv(rows) {
-  const quoted = (value) => {
-    // A cell that begins like a formula would be run as one.
-    const text = String(value).replace(/^(?=[=+@\t\r]|-\D)/, "'");
-    return `"${text.replaceAll('"', '""')}"`;
-  };
-  return `\ufeff${rows.map((row) => row.map(quoted).join(",")).join("\r\n")}\r\n`;
-}
-
 export function exportCard(app, root, name, rows) {
-  return element("details", { class: "card", "data-live": "" },
-    element("summary", {}, app.said("export")),
-    element("p", { class: "note" }, app.said("export_help")),
-    element("div", { class: "row" },
-      button("HTML", async () => saveFile(`${name}.html`, "text/html", await asHtml(app, root, name))),
-      button("SVG", () => saveFile(`${name}.svg`, "image/svg+xml", asSvg(root))),
-      button("CSV", () => saveFile(`${name}.csv`, "text/csv", asCsv(rows())))));
+  const save = (ending, kind, make) => button(ending.toUpperCase(), async () =>
+    saveFile(`${name}.${ending}`, kind, await make(app, root, name)));
+  const made = drawer(said("export"), said("export_help"), element("div.row",
+    save("html", "text/html", asHtml),
+    save("svg", "image/svg+xml", (_, root) => asSvg(root)),
+    button("CSV", () => saveRows(`${name}.csv`, rows()))));
+  made.dataset.live = "";
+  return made;
 }

@@ -1,7 +1,6 @@
 /** The last translations, kept in this browser and nowhere else. */
-import { button } from "./controls.js";
-import { remember, remembered } from "./state.js";
-import { element } from "./view/elements.js";
+import { button, drawer, element, said } from "./parts.js";
+import { remember, remembered } from "./view/memory.js";
 
 const MOST = 20;
 const LONGEST = 2000;
@@ -14,28 +13,21 @@ export function keepTranslation(one) {
   remember("history", [one, ...before].slice(0, MOST));
 }
 
-export function historyCard(app, onchoose) {
-  const list = element("div", {});
-  const root = element("details", { class: "card" },
-    element("summary", {}, app.said("history")),
-    element("p", { class: "note" }, app.said("history_help")), list);
+export function historyCard(onchoose) {
+  const list = element("div");
+  const root = drawer(said("history"), said("history_help"), list);
+  const forget = () => {
+    remember("history", []);
+    update();
+  };
   function update() {
     const kept = remembered("history") ?? [];
-    if (!kept.length) {
-      list.replaceChildren(element("p", { class: "ghost" }, app.said("history_empty")));
-      return;
-    }
-    list.replaceChildren(
-      element("ul", { class: "others" }, ...kept.map((one) =>
-        element("li", {}, button("", () => onchoose(one), { kind: "other" })))),
-      button(app.said("history_clear"), () => {
-        remember("history", []);
-        update();
-      }),
-    );
-    list.querySelectorAll(".other").forEach((line, at) =>
-      line.append(element("span", {}, kept[at].text),
-        element("span", { class: "note" }, kept[at].said)));
+    list.replaceChildren(...(kept.length ? [
+      element("ul.others", kept.map((one) => element("li",
+        button([element("span", one.text), element("span.note", one.said)], () => onchoose(one),
+          { kind: "other" })))),
+      button(said("history_clear"), forget),
+    ] : [element("p.ghost", said("history_empty"))]));
   }
   update();
   return { root, update };

@@ -5,6 +5,7 @@ export const START = {
   scale: true, mask: true, temperature: 1, d: 64, pads: 2, place: 8, shuffle: 0,
   beam: 4, prefix: "", node: "", run: 0, snapshot: 1e4, sample: 1e4,
 };
+export const MODES = ["work", "learn", "training"];
 const FROM_ONE = ["layer", "head", "row", "column"]; // people count from 1
 const LONGEST = 500; // characters of a text that fit into an address
 const LIMITS = { step: [1, 10], temperature: [0.1, 10], d: [1, 512], pads: [0, 6], place: [0, 47],
@@ -18,12 +19,11 @@ export function stateOf(hash) {
     if (typeof first === "string") state[name] = text;
     else if (typeof first === "boolean") state[name] = text === "1";
     else if (Number.isFinite(Number(text))) {
-      state[name] = Number(text) - FROM_ONE.includes(name);
       const [least, most] = LIMITS[name] ?? [-1, 1e4];
-      state[name] = Math.min(Math.max(state[name], least), most);
+      state[name] = Math.min(Math.max(Number(text) - FROM_ONE.includes(name), least), most);
     }
   }
-  if (!["work", "learn", "training"].includes(state.mode)) state.mode = "work";
+  if (!MODES.includes(state.mode)) state.mode = "work";
   return state;
 }
 
@@ -36,21 +36,4 @@ export function hashOf(state) {
     else if (value.length <= LONGEST) address.set(name, value);
   }
   return `#${address}`;
-}
-
-/** What was kept from the last visit; a browser may forbid to keep anything. */
-export function remembered(name) {
-  try {
-    return JSON.parse(localStorage.getItem(`regard-page-${name}`));
-  } catch {
-    return null;
-  }
-}
-
-export function remember(name, value) {
-  try {
-    localStorage.setItem(`regard-page-${name}`, JSON.stringify(value));
-  } catch {
-    // Then it holds until the page is closed.
-  }
 }

@@ -1,15 +1,14 @@
 /** Work: a translation while one types, and all that a translator asks of it. */
 import { ask, Problem } from "./api.js";
 import { codeCard } from "./code.js";
-import { button, menu, toggle } from "./controls.js";
 import { exportCard } from "./export.js";
 import { fileCard } from "./files.js";
 import { historyCard, keepTranslation } from "./history.js";
-import { problemCard } from "./problems.js";
-import { spokenLinks, writtenView } from "./written.js";
-import { remember, remembered } from "./state.js";
+import { button, element, keepingFocus, menu, note, numberOf, said, toggle } from "./parts.js";
+import { problemBox, showProblem } from "./problems.js";
 import { termsCard, termsOf } from "./terms.js";
-import { element } from "./view/elements.js";
+import { remember, remembered } from "./view/memory.js";
+import { spokenLinks, writtenView } from "./written.js";
 
 const PAUSE = 120; // ms without a key before a text is translated,
 const THINK = 450; // ... and before its alternatives and links are asked for
@@ -18,44 +17,43 @@ const N_BEST = 4;
 export function showWork(root, app) {
   let [timer, later, going] = [0, 0, null];
   let answer = null;
-  const source = element("textarea", {
-    id: "source", class: "field", rows: 5, spellcheck: "false", dir: "auto",
-    placeholder: app.said("source_hint"), "aria-describedby": "count",
+  const source = element("textarea.field", {
+    id: "source", rows: 5, spellcheck: "false", dir: "auto",
+    placeholder: said("source_hint"), "aria-describedby": "count",
   });
   source.value = app.state.text;
-  const count = element("p", { id: "count", class: "note" });
-  const examples = element("p", { class: "examples" });
-  const target = element("div", { class: "target", id: "target-text" });
-  const state = element("p", { class: "note", role: "status" });
-  const trouble = element("div", {});
-  const copy = button(app.said("copy"), copyText, { name: "copy" });
-  const others = element("section", { class: "card", hidden: true });
-  const ways = element("div", { class: "controls ways" });
-  const written = writtenView(app, { onpoint: () => {} });
-  const rail = element("section", { class: "card", hidden: true });
-  const code = codeCard(app, () => ({ text: source.value, answer, terms: termsOf(app) }));
-  const history = historyCard(app, (kept) => {
-    app.set({ from: kept.from, to: kept.to });
+  const count = element("p.note", { id: "count" });
+  const examples = element("p.examples");
+  const target = element("div.target", { id: "target-text" });
+  const state = element("p.note", { role: "status" });
+  const trouble = element("div");
+  const copy = button(said("copy"), copyText, { name: "copy" });
+  const swap = button("⇄", swapSides, { name: "swap", "aria-label": said("swap"),
+    title: said("swap") });
+  const others = element("section.card", { hidden: true });
+  const ways = element("div.controls.ways");
+  const written = writtenView();
+  const rail = element("section.card", { hidden: true });
+  const code = codeCard(app, () => ({ text: source.value, answer, terms: termsOf() }));
+  const history = historyCard((kept) => {
+    if (app.state.from || app.state.to) app.set({ from: kept.from, to: kept.to });
     drawWays();
     type(kept.text);
   });
   const files = fileCard(app, root);
 
   root.replaceChildren(
-    element("h1", { class: "hidden" }, app.said("work_title")),
+    element("h1.hidden", said("work")),
     ways,
-    element(
-      "div", { class: "desk" },
-      element("section", { class: "card sheet-card" },
-        element("label", { for: "source", class: "cap" }, app.said("source")), source,
-        element("div", { class: "under" }, count, examples)),
-      element("section", { class: "card sheet-card", "aria-labelledby": "target-cap" },
-        element("h2", { id: "target-cap", class: "cap" }, app.said("translation")), target, trouble,
-        element("div", { class: "under" }, state, copy)),
-    ),
-    rail,
-    others,
-    element("div", { class: "drawers" }, termsCard(app, () => soon(0)), files, history.root,
+    element("div.desk",
+      element("section.card.sheet-card",
+        element("label.cap", { for: "source" }, said("source")), source,
+        element("div.under", count, examples)),
+      element("section.card.sheet-card", { "aria-labelledby": "target-cap" },
+        element("h2.cap", { id: "target-cap" }, said("translation")), target, trouble,
+        element("div.under", state, copy))),
+    rail, others,
+    element("div.drawers", termsCard(() => soon(0)), files, history.root,
       code.root, exportCard(app, root, "translation", rowsForCsv)),
   );
   drawWays();
@@ -67,51 +65,56 @@ export function showWork(root, app) {
   soon(0);
 
   function drawWays() {
+    const { from, to, model } = app.state;
     const all = app.directions;
-    const only = (name, test = () => true) => [...new Set(all.filter(test).map((way) => way[name]))];
-    const named = (code) => [code, app.languageName(code)];
-    const { from, to } = app.state;
-    const change = (changes) => {
-      app.set(changes);
-      drawWays();
-      drawExamples();
-      soon(0);
-    };
-    const canSwap = all.some((way) => way.from === (to || answer?.to) && way.to === (from || answer?.from));
-    const parts = [];
-    if (all.length) {
-      parts.push(
-        menu("from", app.said("from"), [["", app.said("auto")], ...only("from").map(named)], from,
-          (value) => change({ from: value, to: value && !all.some((way) => way.from === value && way.to === to) ? "" : to })),
-        button("⇄", () => {
-          const turned = { from: to || answer?.to, to: from || answer?.from };
-          if (answer?.text) source.value = answer.text;
-          change(turned);
-        }, { name: "swap", "aria-label": app.said("swap"), title: app.said("swap"), disabled: !canSwap }),
-        menu("to", app.said("to"),
-          [["", app.said("auto")], ...only("to", (way) => !from || way.from === from).map(named)], to,
-          (value) => change({ to: value })),
-      );
-    }
+    const auto = ["", said("auto")];
+    const codes = (name, ways) => [auto, ...[...new Set(ways.map((way) => way[name]))].map((code) =>
+      [code, app.languageName(code)])];
+    const keeps = (value) => !value || all.some((way) => way.from === value && way.to === to);
+    const isSure = !(remembered("confidence") ?? true);
+    root.classList.toggle("sure", isSure);
+    const parts = all.length ? [
+      menu("from", said("from"), codes("from", all), from, (value) =>
+        change({ from: value, to: keeps(value) ? to : "" })),
+      swap,
+      menu("to", said("to"), codes("to", all.filter((way) => !from || way.from === from)), to,
+        (value) => change({ to: value })),
+    ] : [];
     if (app.served.length > 1) {
       const names = app.served.map((one) => [one.name, one.name]);
-      parts.push(menu("model", app.said("model"), [["", app.said("auto")], ...names],
-        app.state.model, (model) => change({ model })));
+      parts.push(menu("model", said("model"), [auto, ...names], model, (value) =>
+        change({ model: value })));
     }
-    parts.push(toggle("confidence", app.said("confidence"), remembered("confidence") ?? true, (on) => {
+    parts.push(toggle("confidence", said("confidence"), !isSure, (on) => {
       remember("confidence", on);
       root.classList.toggle("sure", !on);
-    }, { title: app.said("confidence_help") }));
-    root.classList.toggle("sure", !(remembered("confidence") ?? true));
-    ways.replaceChildren(...parts);
+    }, { title: said("confidence_help") }));
+    keepingFocus(ways, () => ways.replaceChildren(...parts));
+    settleSwap();
+  }
+
+  function change(changes) {
+    app.set(changes);
+    drawWays();
+    drawExamples();
+    soon(0);
+  }
+
+  function swapSides() {
+    const { from, to } = app.state;
+    if (answer?.text) source.value = answer.text;
+    change({ from: to, to: from }); // what was left open stays open
+  }
+
+  /** There must be a way back. */
+  function settleSwap() {
+    const [from, to] = [app.state.from || answer?.from, app.state.to || answer?.to];
+    swap.disabled = !app.directions.some((way) => way.from === to && way.to === from);
   }
 
   function drawExamples() {
-    const from = app.state.from || app.directions[0]?.from || "zh";
-    const list = app.said(from.startsWith("zh") ? "examples_zh" : "examples_en").split("|");
     examples.replaceChildren(
-      ...list.map((text) => button(text, () => type(text), { kind: "chiplet" })),
-    );
+      ...app.examples().map((text) => button(text, () => type(text), { kind: "chiplet" })));
   }
 
   function type(text) {
@@ -133,46 +136,39 @@ export function showWork(root, app) {
     const text = source.value;
     app.set({ text: text.length > 500 ? "" : text });
     const { chars } = app.limits;
-    count.textContent = app.said("count", {
-      n: text.length.toLocaleString(), most: chars.toLocaleString(),
-    });
+    const size = { n: text.length.toLocaleString(), most: chars.toLocaleString() };
+    count.textContent = said("count", size);
     count.classList.toggle("over", text.length > chars);
     examples.hidden = text.trim() !== "";
     trouble.replaceChildren();
-    if (!text.trim()) return empty();
-    if (text.length > chars) return tooLong(text);
+    if (!text.trim()) return empty(element("span.ghost", said("target_hint")));
+    if (text.length > chars) return tooLong(text, size);
     target.classList.add("waiting");
     timer = setTimeout(() => translate(text), pause);
   }
 
-  function empty() {
+  function empty(...hint) {
     answer = null;
-    target.replaceChildren(element("span", { class: "ghost" }, app.said("target_hint")));
+    target.replaceChildren(...hint);
+    target.classList.remove("waiting");
     state.textContent = "";
     copy.disabled = true;
     rail.hidden = others.hidden = true;
   }
 
-  function tooLong(text) {
+  function tooLong(text, size) {
     empty();
-    target.replaceChildren();
-    const over = { n: text.length.toLocaleString(), most: app.limits.chars.toLocaleString() };
-    trouble.replaceChildren(
-      element("div", { class: "problem long", role: "alert" },
-        element("strong", {}, app.said("long_title")),
-        element("p", {}, app.said("long_text", over)),
-        element("div", { class: "row" },
-          button(app.said("long_cut"), () => type(text.slice(0, app.limits.chars))),
-          button(app.said("long_file"), () =>
-            files.take(new File([text], "text.txt", { type: "text/plain" })))),
-      ),
-    );
+    trouble.replaceChildren(problemBox("long", said("long_title"),
+      element("p", said("long_text", size)),
+      element("div.row",
+        button(said("long_cut"), () => type(text.slice(0, app.limits.chars))),
+        button(said("long_file"), () => files.take(new File([text], "text.txt"))))));
   }
 
   async function translate(text) {
     going = new AbortController();
     const { signal } = going;
-    const asked = { text, ...app.asking, terms: termsOf(app) };
+    const asked = { text, ...app.asking, terms: termsOf() };
     try {
       const started = performance.now();
       const found = await ask("/api/v1/translate", asked, signal);
@@ -198,13 +194,8 @@ export function showWork(root, app) {
   }
 
   function fail(problem) {
-    if (!(problem instanceof Problem)) {
-      if (problem.name === "AbortError") return;
-      throw problem;
-    }
-    target.classList.remove("waiting");
-    state.textContent = "";
-    trouble.replaceChildren(problemCard(app, problem, () => soon(0)));
+    if (problem instanceof Problem) empty();
+    showProblem(app, trouble, problem, () => soon(0));
   }
 
   function show(found, ms = null) {
@@ -213,21 +204,20 @@ export function showWork(root, app) {
     target.lang = found.to ?? "";
     trouble.replaceChildren();
     copy.disabled = !found.text;
-    choose(0);
     const way = found.from && found.to
       ? `${app.languageName(found.from)} → ${app.languageName(found.to)}` : found.model;
-    if (ms != null) state.textContent = app.said("done_in", { way, ms: Math.round(ms) });
-    if (!found.finished) state.textContent = app.said("unfinished");
+    if (ms != null) state.textContent = said("done_in", { way, ms: Math.round(ms) });
+    if (!found.finished) state.textContent = said("unfinished");
     const list = found.alternatives;
     others.hidden = list.length < 2;
     others.replaceChildren(
-      element("h2", {}, app.said("alternatives")),
-      element("ol", { class: "others" }, ...list.map((one, rank) =>
-        element("li", {},
-          button(one.text || app.said("nothing"), () => choose(rank), { kind: "other", lang: found.to }),
-          element("span", { class: "number", title: app.said("score_help") }, one.score.toFixed(3))),
-      )),
-    );
+      element("h2", said("alternatives")),
+      element("ol.others", list.map((one, rank) => element("li",
+        button(one.text || said("nothing"), () => choose(rank),
+          { kind: "other", lang: found.to }),
+        element("span.number", { title: said("score_help") }, numberOf(one.score, 3))))));
+    choose(0);
+    settleSwap();
     code.update();
   }
 
@@ -237,8 +227,8 @@ export function showWork(root, app) {
     written.update(target, one);
     rail.hidden = !one.alignment?.src_pieces.length;
     if (!rail.hidden) {
-      rail.replaceChildren(element("h2", {}, app.said("ribbon")), written.rail,
-        written.spoken, element("p", { class: "note" }, `${app.said("ribbon_help")} ${app.said("confidence_help")}`));
+      rail.replaceChildren(element("h2", said("ribbon")), written.rail, written.spoken,
+        note(said("ribbon_help"), " ", said("confidence_help")));
     }
     [...others.querySelectorAll("li")].forEach((line, at) =>
       line.firstChild.setAttribute("aria-pressed", String(at === rank)));
@@ -247,12 +237,12 @@ export function showWork(root, app) {
   async function copyText() {
     try {
       await navigator.clipboard.writeText(answer.text);
-      copy.textContent = app.said("copied");
+      copy.textContent = said("copied");
     } catch {
       getSelection().selectAllChildren(target);
-      copy.textContent = app.said("copy_keys");
+      copy.textContent = said("copy_keys");
     }
-    setTimeout(() => { copy.textContent = app.said("copy"); }, 1600);
+    setTimeout(() => { copy.textContent = said("copy"); }, 1600);
   }
 
   function rowsForCsv() {

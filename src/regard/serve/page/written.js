@@ -1,7 +1,8 @@
 /** A translation as tokens: how sure each was, and which source tokens it comes from. */
 import { ribbon } from "./draw.js";
+import { element, said, within } from "./parts.js";
 import { labelsOf, placesOf } from "./pieces.js";
-import { element } from "./view/elements.js";
+import { onArrow } from "./view/elements.js";
 
 const GRADES = [[0.8, ""], [0.5, "likely"], [0.2, "unsure"], [0, "doubtful"]];
 
@@ -12,22 +13,19 @@ export function spokenLinks(alignment, target) {
   return from.map(([source]) => labels[source]).join(" ");
 }
 
-export function writtenView(app) {
-  const rail = element("div", {
-    class: "scroller rail", tabindex: "0", role: "slider", "aria-label": app.said("ribbon"),
+export function writtenView() {
+  const rail = element("div.scroller.rail", {
+    tabindex: 0, role: "slider", "aria-label": said("ribbon"),
     "aria-valuemin": 1, "aria-orientation": "horizontal",
   });
-  const spoken = element("p", { class: "spoken", "aria-live": "polite" });
+  const spoken = element("p.spoken", { "aria-live": "polite" });
   let [one, at, fixed, tokens] = [null, null, null, []];
 
-  rail.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    if (!step || !one?.alignment) return;
-    event.preventDefault();
-    const last = one.alignment.tgt_pieces.length - 1;
-    const from = fixed?.side === "target" ? fixed.place : step > 0 ? -1 : last + 1;
-    point({ side: "target", place: Math.min(Math.max(from + step, 0), last) }, true);
-  });
+  rail.addEventListener("keydown", (event) => one?.alignment && onArrow(event, (down, right) => {
+    const n = one.alignment.tgt_pieces.length;
+    const from = fixed?.side === "target" ? fixed.place : down + right > 0 ? -1 : n;
+    point({ side: "target", place: within(from + down + right, n) }, true);
+  }));
   rail.addEventListener("pointerleave", () => point(fixed, false));
 
   function point(place, isFixed) {
@@ -55,7 +53,7 @@ export function writtenView(app) {
     const weight = (from, to) => Number(linked.has(`${from}-${to}`));
     const width = Math.max(0, rail.clientWidth - 8);
     rail.replaceChildren(ribbon(source, target, weight, {
-      label: app.said("ribbon"), theme: app.seen, at, onpoint: point, width,
+      label: said("ribbon"), at, onpoint: point, width,
     }));
     const text = sentence(source, target, links);
     spoken.textContent = text;
@@ -65,16 +63,16 @@ export function writtenView(app) {
   }
 
   function sentence(source, target, links) {
-    if (!at) return app.said("ribbon_start");
+    if (!at) return said("ribbon_start");
     const [mine, theirs, own, other] = at.side === "target"
       ? [target, source, 1, 0] : [source, target, 0, 1];
     const found = links.filter((link) => link[own] === at.place).map((link) => theirs[link[other]]);
-    const values = { token: mine[at.place], others: found.join(app.said("and")) };
-    if (!found.length) return app.said("links_none", values);
+    const values = { token: mine[at.place], others: found.join(said("and")) };
+    if (!found.length) return said("links_none", values);
     const piece = at.side === "target" ? one.pieces?.[at.place] : null;
     const share = piece ? Math.exp(piece.log_prob).toFixed(2) : null;
-    const text = app.said(at.side === "target" ? "links_from" : "links_to", values);
-    return share ? `${text} ${app.said("probability", { share })}` : text;
+    const text = said(at.side === "target" ? "links_from" : "links_to", values);
+    return share ? `${text} ${said("probability", { share })}` : text;
   }
 
   function update(target, found) {
@@ -90,7 +88,7 @@ export function writtenView(app) {
       const share = Math.exp(found.pieces[number].log_prob);
       const grade = GRADES.find(([least]) => share >= least)[1];
       const token = element("span", {
-        class: `word ${grade}`, title: app.said("probability", { share: share.toFixed(2) }),
+        class: `word ${grade}`, title: said("probability", { share: share.toFixed(2) }),
         onpointerenter: () => found.alignment && point({ side: "target", place: number }, false),
         onpointerleave: () => found.alignment && point(fixed, false),
       }, found.text.slice(...place));
@@ -99,8 +97,9 @@ export function writtenView(app) {
     });
     parts.push(found.text.slice(end));
     target.replaceChildren(...parts);
-    if (found.alignment) requestAnimationFrame(() => rail.isConnected && drawRail());
-    if (found.alignment) drawRail();
+    if (!found.alignment) return;
+    drawRail();
+    requestAnimationFrame(() => one === found && drawRail()); // now it knows its width
   }
 
   return { rail, spoken, update };

@@ -1,26 +1,12 @@
 /** The page around the panel: two languages, two themes, an address that says what is shown. */
-import { choices, element, said } from "./elements.js";
-import { loaded, showAttention } from "./panel.js";
+import { keepingFocus } from "./controls.js";
+import { said, speak } from "./elements.js";
+import { showAttention } from "./panel.js";
+import { readerOf } from "./reader.js";
+import { loaded } from "./weights.js";
 
 const NUMBERS = ["layer", "head", "row", "column"];
 const FLAGS = ["words", "sinks"];
-
-/** What was kept from the last visit; a sandbox may forbid to keep anything. */
-function remembered(name) {
-  try {
-    return localStorage.getItem(`regard-${name}`);
-  } catch {
-    return null;
-  }
-}
-
-function remember(name, value) {
-  try {
-    localStorage.setItem(`regard-${name}`, value);
-  } catch {
-    // Then it holds until the page is closed.
-  }
-}
 
 /** The state in the address, laid over the one in the file; numbers count from 1 there. */
 function stateOf(start) {
@@ -46,12 +32,8 @@ function written(state) {
 export async function start(document, raw, texts) {
   const data = await loaded(raw);
   const state = stateOf(data.start);
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const own = data.language || (navigator.language.startsWith("zh") ? "zh" : "en");
-  let language = remembered("language") ?? own;
-  let theme = remembered("theme") ?? "auto";
-  const root = document.getElementById("attend");
-  const chosen = document.getElementById("chosen");
+  const reader = readerOf(data.language, show);
+  const place = (id) => document.getElementById(id);
 
   function keep() {
     try {
@@ -62,43 +44,15 @@ export async function start(document, raw, texts) {
   }
 
   function show() {
-    const words = texts[language];
-    const focused = document.activeElement?.closest?.("[role=radiogroup]")?.dataset.name;
-    document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
-    document.documentElement.dataset.theme = theme;
-    document.title = `${data.source} · ${said(words, "title")}`;
-    document.getElementById("name").textContent = said(words, "title");
-    document.getElementById("exact").textContent = said(words, "exact");
-    chosen.replaceChildren(
-      group("language", said(words, "language"), [
-        ["zh", texts.zh.language, "zh-CN"],
-        ["en", texts.en.language, "en"],
-      ]),
-      group(
-        "theme",
-        said(words, "theme"),
-        ["auto", "light", "dark"].map((name) => [name, said(words, `theme_${name}`)]),
-      ),
-    );
-    chosen.querySelector(`[data-name="${focused}"] [tabindex="0"]`)?.focus();
-    const seen = theme === "auto" ? (dark.matches ? "dark" : "light") : theme;
-    showAttention(root, data, { words, theme: seen, state, onchange: keep });
+    speak(texts[reader.language]);
+    keepingFocus(place("chosen"), () => place("chosen").replaceChildren(...reader.controls()));
+    document.title = `${data.source} · ${said("title")}`;
+    place("name").textContent = said("title");
+    place("exact").textContent = said("exact");
+    showAttention(place("attend"), data, { state, onchange: keep });
   }
 
-  function group(name, label, options) {
-    const current = name === "language" ? language : theme;
-    const made = choices(label, options, current, (value) => {
-      remember(name, value);
-      if (name === "language") language = value;
-      else theme = value;
-      show();
-    });
-    made.dataset.name = name;
-    return made;
-  }
-
-  document.getElementById("source").textContent = data.source;
-  document.getElementById("target").textContent = data.target;
-  dark.addEventListener("change", show);
+  place("source").textContent = data.source;
+  place("target").textContent = data.target;
   show();
 }

@@ -14,9 +14,19 @@ export const RAMPS = {
 
 const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
+let theme = "light";
+
+/** From now on figures are drawn for this theme. */
+export const drawFor = (name) => {
+  theme = name;
+};
+
+/** What a table has for the theme. */
+export const themed = (table) => table[theme];
+
 /** Red, green and blue of a weight from 0 to 1. */
-export function colourAt(weight, theme) {
-  const ramp = RAMPS[theme];
+export function colourAt(weight) {
+  const ramp = themed(RAMPS);
   const place = Math.min(Math.max(weight, 0), 1) * (ramp.length - 1);
   const below = Math.min(Math.floor(place), ramp.length - 2);
   const [low, high] = [channels(ramp[below]), channels(ramp[below + 1])];
@@ -32,4 +42,16 @@ export function textOn(colour) {
     return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
   });
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000" : "#fff";
+}
+
+/** Rows of numbers as a canvas, a pixel each; `colour` is that of a weight if none is given. */
+export function painted(rows, colour = colourAt) {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [rows[0].length, rows.length];
+  const pen = canvas.getContext("2d");
+  const image = pen.createImageData(canvas.width, canvas.height);
+  rows.flat().forEach((value, at) => image.data.set([...colour(value), 255], 4 * at));
+  pen.putImageData(image, 0, 0);
+  canvas.setAttribute("aria-hidden", "true");
+  return canvas;
 }

@@ -1,79 +1,45 @@
 /** Every head of every layer as a thumbnail to choose from, each layer's mean first. */
-import { colourAt } from "./colours.js";
-import { element, said } from "./elements.js";
+import { painted } from "./colours.js";
+import { element, onArrow, range, said } from "./elements.js";
 import { headOf } from "./weights.js";
 
 export function headsView({ onchoose }) {
-  const root = element("div", { class: "heads", role: "radiogroup" });
+  const root = element("div.heads", { role: "radiogroup", onkeydown: (event) =>
+    onArrow(event, (down, right) => {
+      const { dataset } = event.target;
+      const [layer, head] = [Number(dataset.layer) + down, Number(dataset.head) + right];
+      if (!root.querySelector(`[data-layer="${layer}"][data-head="${head}"]`)) return;
+      onchoose(layer, head);
+      root.querySelector('[aria-checked="true"]').focus();
+    }) });
   let drawn = null;
 
-  function move(event) {
-    const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-    const step = steps[event.key];
-    if (!step) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const layer = Number(event.target.dataset.layer) + step[0];
-    const head = Number(event.target.dataset.head) + step[1];
-    const next = root.querySelector(`[data-layer="${layer}"][data-head="${head}"]`);
-    if (!next) return;
-    onchoose(layer, head);
-    root.querySelector('[aria-checked="true"]').focus();
-  }
-  root.addEventListener("keydown", move);
+  const label = (name) => element("span.name", { "aria-hidden": "true" }, String(name));
 
-  function picture(kind, layer, head, theme) {
-    const canvas = element("canvas", {
-      width: kind.columns,
-      height: kind.rows,
-      "aria-hidden": "true",
-    });
-    const pen = canvas.getContext("2d");
-    const image = pen.createImageData(kind.columns, kind.rows);
-    headOf(kind, layer, head).forEach((weight, at) => {
-      image.data.set([...colourAt(weight, theme), 255], 4 * at);
-    });
-    pen.putImageData(image, 0, 0);
-    return canvas;
-  }
+  const thumbnail = (kind, layer, head) =>
+    element("button.thumbnail", {
+      type: "button", role: "radio", "data-layer": layer, "data-head": head,
+      "aria-label": said(head < 0 ? "layer_mean" : "layer_head",
+        { layer: layer + 1, head: head + 1 }),
+      onclick: () => onchoose(layer, head),
+    }, painted(headOf(kind, layer, head)));
 
-  function label(name) {
-    return element("span", { class: "name", "aria-hidden": "true" }, String(name));
-  }
-
-  function build(kind, words, theme) {
-    root.style.setProperty("--columns", kind.heads + 1);
-    root.setAttribute("aria-label", said(words, "heads"));
-    const names = [said(words, "mean"), ...Array.from({ length: kind.heads }, (_, n) => n + 1)];
+  function build(kind) {
+    const heads = range(kind.heads + 1);
+    root.style.setProperty("--columns", heads.length);
+    root.setAttribute("aria-label", said("heads"));
     root.replaceChildren(
-      element("span", { "aria-hidden": "true" }),
-      ...names.map(label),
-    );
-    for (let layer = 0; layer < kind.layers; layer++) {
-      root.append(label(layer + 1));
-      for (let head = -1; head < kind.heads; head++) {
-        const values = { layer: layer + 1, head: head + 1 };
-        const button = element("button", {
-          type: "button",
-          role: "radio",
-          class: "thumbnail",
-          "aria-label": said(words, head < 0 ? "layer_mean" : "layer_head", values),
-          "data-layer": layer,
-          "data-head": head,
-          onclick: () => onchoose(layer, head),
-        });
-        button.append(picture(kind, layer, head, theme));
-        root.append(button);
-      }
-    }
+      label(""), ...heads.map((n) => label(n || said("mean"))),
+      ...range(kind.layers).flatMap((layer) => [
+        label(layer + 1), ...heads.map((n) => thumbnail(kind, layer, n - 1)),
+      ]));
   }
 
   return {
     root,
-    update(kind, { words, theme, layer, head }) {
-      const wanted = [kind, words, theme];
-      if (wanted.some((one, n) => one !== drawn?.[n])) build(kind, words, theme);
-      drawn = wanted;
+    update(kind, { layer, head }) {
+      if (drawn !== kind) build(kind);
+      drawn = kind;
       for (const button of root.querySelectorAll("button")) {
         const { dataset } = button;
         const isChosen = Number(dataset.layer) === layer && Number(dataset.head) === head;

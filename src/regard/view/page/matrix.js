@@ -10,59 +10,40 @@ const WORTH_PRINTING = 0.05; // ... if it is one to speak of
 
 export function matrixView({ label, onhover, onselect }) {
   const canvas = element("canvas", { "aria-hidden": "true" });
-  const cell = element("div", { role: "gridcell", class: "cell", id: "attend-cell" });
+  const cell = element("div.cell", { role: "gridcell", id: "attend-cell" });
   const line = element("div", { role: "row" }, cell);
-  const grid = element("div", {
-    role: "grid",
-    tabindex: "0",
-    class: "cells",
-    "aria-label": label,
-    "aria-activedescendant": cell.id,
-  });
-  grid.append(line);
-  const keys = element("div", { class: "keys", "aria-hidden": "true" });
-  const queries = element("div", { class: "queries", "aria-hidden": "true" });
-  const sheet = element(
-    "div",
-    { class: "sheet" },
-    element("div", { class: "corner" }),
-    keys,
-    queries,
-    element("div", { class: "paper" }, canvas, grid),
-  );
-  const scroller = element("div", { class: "scroller" }, sheet);
+  const grid = element("div.cells", {
+    role: "grid", tabindex: 0, "aria-label": label, "aria-activedescendant": cell.id,
+    onpointermove: (event) => onhover(placeOf(event)),
+    onpointerleave: () => onhover(null),
+    onclick: (event) => placeOf(event) && onselect(placeOf(event)),
+  }, line);
+  const keys = element("div.keys", { "aria-hidden": "true" });
+  const queries = element("div.queries", { "aria-hidden": "true" });
+  const sheet = element("div.sheet", element("div.corner"), keys, queries,
+    element("div.paper", canvas, grid));
+  const scroller = element("div.scroller", sheet);
   let size = SMALLEST;
   let shown = null;
 
-  const placeOf = (event) => {
+  function placeOf(event) {
     const box = grid.getBoundingClientRect();
-    const row = Math.floor((event.clientY - box.top) / size);
-    const column = Math.floor((event.clientX - box.left) / size);
-    const isInside = row >= 0 && column >= 0 && row < shown.view.queries.length;
-    return isInside && column < shown.view.keys.length ? { row, column } : null;
-  };
-  grid.addEventListener("pointermove", (event) => onhover(placeOf(event)));
-  grid.addEventListener("pointerleave", () => onhover(null));
-  grid.addEventListener("click", (event) => {
-    const place = placeOf(event);
-    if (place) onselect(place);
-  });
+    const { length: rows } = shown.view.queries;
+    const { length: columns } = shown.view.keys;
+    const row = Math.floor((event.clientY - box.top) / box.height * rows);
+    const column = Math.floor((event.clientX - box.left) / box.width * columns);
+    const isInside = row >= 0 && column >= 0 && row < rows && column < columns;
+    return isInside ? { row, column } : null;
+  }
 
   function labels(parent, units, onplace) {
-    parent.replaceChildren(
-      ...units.map((unit, place) =>
-        element(
-          "span",
-          {
-            title: unit.label,
-            onpointerenter: () => onhover(onplace(place)),
-            onpointerleave: () => onhover(null),
-            onclick: () => onselect(onplace(place)),
-          },
-          element("span", {}, unit.label),
-        ),
-      ),
-    );
+    parent.replaceChildren(...units.map((unit, place) =>
+      element("span", {
+        title: unit.label,
+        onpointerenter: () => onhover(onplace(place)),
+        onpointerleave: () => onhover(null),
+        onclick: () => onselect(onplace(place)),
+      }, element("span", unit.label))));
   }
 
   function measure() {
@@ -71,36 +52,35 @@ export function matrixView({ label, onhover, onselect }) {
     const largest = LARGEST[Number(view.queries.length <= FEW)];
     size = Math.min(largest, Math.max(SMALLEST, Math.floor(room / view.keys.length)));
     sheet.style.setProperty("--cell", `${size}px`);
-    const [width, height] = [view.keys.length * size, view.queries.length * size];
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
     const scale = Math.min(window.devicePixelRatio || 1, 2);
-    canvas.width = width * scale;
-    canvas.height = height * scale;
+    for (const [side, units] of [["width", view.keys], ["height", view.queries]]) {
+      canvas.style[side] = `${units.length * size}px`;
+      canvas[side] = units.length * size * scale;
+    }
     return scale;
   }
 
   function draw() {
-    const { view, theme, at, ink, muted } = shown;
+    const { view, at, ink, muted } = shown;
     const scale = measure();
     const pen = canvas.getContext("2d");
     pen.scale(scale, scale);
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     pen.font = `${Math.round(size * 0.29)}px system-ui, sans-serif`;
-    view.weights.forEach((weights, row) =>
-      weights.forEach((weight, column) => {
-        const [x, y] = [column * size, row * size];
-        if (!view.canSee(row, column)) return hatch(pen, x, y, muted);
-        const colour = colourAt(weight, theme);
-        pen.fillStyle = css(colour);
-        pen.fillRect(x + 0.5, y + 0.5, size - 1, size - 1);
-        if (size < PRINTED || weight < WORTH_PRINTING) return undefined;
-        pen.fillStyle = textOn(colour);
-        pen.fillText(weight.toFixed(2), x + size / 2, y + size / 2 + 0.5);
-        return undefined;
-      }),
-    );
+    view.weights.forEach((weights, row) => weights.forEach((weight, column) => {
+      const [x, y] = [column * size, row * size];
+      if (!view.canSee(row, column)) {
+        hatch(pen, x, y, muted);
+        return;
+      }
+      const colour = colourAt(weight);
+      pen.fillStyle = css(colour);
+      pen.fillRect(x + 0.5, y + 0.5, size - 1, size - 1);
+      if (size < PRINTED || weight < WORTH_PRINTING) return;
+      pen.fillStyle = textOn(colour);
+      pen.fillText(weight.toFixed(2), x + size / 2, y + size / 2 + 0.5);
+    }));
     pen.strokeStyle = ink;
     pen.lineWidth = 1.5;
     pen.strokeRect(0.75, at.row * size + 0.75, view.keys.length * size - 1.5, size - 1.5);
@@ -125,14 +105,11 @@ export function matrixView({ label, onhover, onselect }) {
     root: scroller,
     grid,
     /** Shows a view; `at` is the cell that is looked at, `spoken` what a reader says of it. */
-    update(view, { theme, at, spoken }) {
-      const colours = {
-        ink: getComputedStyle(scroller).color,
-        muted: getComputedStyle(keys).color,
-      };
+    update(view, { at, spoken }) {
       const isNew = shown?.view !== view;
       const here = shown?.at;
-      shown = { view, theme, at, ...colours };
+      shown = { view, at, ink: getComputedStyle(scroller).color,
+        muted: getComputedStyle(keys).color };
       if (isNew) {
         labels(keys, view.keys, (column) => ({ row: shown.at.row, column, side: "keys" }));
         labels(queries, view.queries, (row) => ({ row, column: shown.at.column, side: "queries" }));
@@ -147,10 +124,9 @@ export function matrixView({ label, onhover, onselect }) {
       cell.setAttribute("aria-label", spoken);
       cell.style.transform = `translate(${at.column * size}px, ${at.row * size}px)`;
       if (here && document.activeElement === grid) {
-        const left = queries.offsetWidth + at.column * size;
-        const [from, to] = [scroller.scrollLeft, scroller.scrollLeft + scroller.clientWidth];
-        if (left - queries.offsetWidth < from) scroller.scrollLeft = left - queries.offsetWidth;
-        if (left + size > to) scroller.scrollLeft = left + size - scroller.clientWidth;
+        const left = at.column * size;
+        const end = left + size + queries.offsetWidth - scroller.clientWidth;
+        scroller.scrollLeft = Math.max(Math.min(scroller.scrollLeft, left), end);
       }
     },
   };

@@ -4,87 +4,76 @@ import { element, said } from "./elements.js";
 import { strongest } from "./units.js";
 
 const WORTH_PRINTING = 0.1;
+const SIDES = ["keys", "queries"];
+
+/** A token in a box, with a number below it. */
+export const chip = (label, number = "", attributes = {}) =>
+  element("span.chip", attributes, element("span.label", label),
+    element("span.number", { "aria-hidden": "true" }, number));
+
+/** Colours a chip by its weight, or not at all. */
+export function shade(one, weight) {
+  const colour = weight == null ? null : colourAt(weight);
+  one.style.background = colour ? css(colour) : "";
+  one.style.color = colour ? textOn(colour) : "";
+  return one;
+}
 
 export function sentenceView({ onhover, onselect }) {
-  const sides = {};
-  for (const side of ["keys", "queries"]) {
-    const title = element("h3", {});
-    const line = element("p", { class: "line" });
-    sides[side] = { title, line, root: element("div", { class: "side" }, title, line) };
-  }
+  const parts = SIDES.map(() => [element("h3"), element("p.line")]);
   let shown = null;
 
-  function chip(unit, place, side) {
+  function chipOf(unit, place, side) {
     const at = () =>
       side === "keys" ? { row: shown.row, column: place, side } : { row: place, column: 0, side };
-    return element(
-      "span",
-      {
-        class: "chip",
-        onpointerenter: () => onhover(at()),
-        onpointerleave: () => onhover(null),
-        onclick: () => onselect(at()),
-      },
-      element("span", { class: "label" }, unit.label),
-      element("span", { class: "number", "aria-hidden": "true" }),
-    );
-  }
-
-  function shade(line, weights, theme) {
-    [...line.children].forEach((one, place) => {
-      const weight = weights?.[place];
-      const colour = weight == null ? null : colourAt(weight, theme);
-      one.style.background = colour ? css(colour) : "";
-      one.style.color = colour ? textOn(colour) : "";
-      one.lastChild.textContent = weight >= WORTH_PRINTING ? weight.toFixed(2) : "";
+    return chip(unit.label, "", {
+      onpointerenter: () => onhover(at()),
+      onpointerleave: () => onhover(null),
+      onclick: () => onselect(at()),
     });
   }
 
   return {
-    root: element("div", { class: "sentences" }, sides.keys.root, sides.queries.root),
+    root: element("div.sentences", parts.map((side) => element("div.side", side))),
     /** Shades the keys by the row `at`, or the queries by the column, if that is pointed at. */
-    update(view, { kind, words, theme, at }) {
+    update(view, { kind, at }) {
       const isNew = shown?.view !== view;
       shown = { view, row: at.row };
-      for (const side of ["keys", "queries"]) {
-        sides[side].title.textContent = said(words, `${side}_${kind}`);
-        if (!isNew) continue;
-        sides[side].line.replaceChildren(...view[side].map((unit, n) => chip(unit, n, side)));
-      }
       const isColumn = at.side === "keys";
-      const column = view.weights.map((row) => row[at.column]);
-      shade(sides.keys.line, isColumn ? null : view.weights[at.row], theme);
-      shade(sides.queries.line, isColumn ? column : null, theme);
-      [...sides.keys.line.children].forEach((one, n) =>
-        one.classList.toggle("on", isColumn && n === at.column),
-      );
-      [...sides.queries.line.children].forEach((one, n) =>
-        one.classList.toggle("on", !isColumn && n === at.row),
-      );
+      SIDES.forEach((side, n) => {
+        const [title, line] = parts[n];
+        title.textContent = said(`${side}_${kind}`);
+        if (isNew) line.replaceChildren(...view[side].map((unit, at) => chipOf(unit, at, side)));
+        const isPointed = isColumn === (side === "keys"); // the other side is shaded
+        const weights = isColumn ? view.weights.map((row) => row[at.column]) : view.weights[at.row];
+        [...line.children].forEach((one, place) => {
+          const weight = isPointed ? null : weights[place];
+          shade(one, weight);
+          one.lastChild.textContent = weight >= WORTH_PRINTING ? weight.toFixed(2) : "";
+          one.classList.toggle("on", isPointed && place === (isColumn ? at.column : at.row));
+        });
+      });
     },
   };
 }
 
 /** Where a row looks, or who looks at a column, as a sentence. */
-export function spokenRow(view, { kind, words, at }) {
-  const list = (places, units, weights) =>
-    places.map((place) => `${units[place].label} ${weights[place].toFixed(2)}`).join(", ");
+export function spokenRow(view, { kind, at }) {
+  const list = (units, weights) => strongest(weights)
+    .map((place) => `${units[place].label} ${weights[place].toFixed(2)}`).join(", ");
   if (at.side === "keys") {
-    const weights = view.weights.map((row) => row[at.column]);
-    const queries = list(strongest(weights), view.queries, weights);
-    return said(words, "looked_at", { key: view.keys[at.column].label, queries });
+    const queries = list(view.queries, view.weights.map((row) => row[at.column]));
+    return said("looked_at", { key: view.keys[at.column].label, queries });
   }
-  const weights = view.weights[at.row];
   const query = view.queries[at.row].label;
-  const places = strongest(weights);
-  if (!places.length) return said(words, "looks_nowhere", { query });
-  const keys = list(places, view.keys, weights);
-  return said(words, `looks_${kind}`, { step: at.row + 1, query, keys });
+  const keys = list(view.keys, view.weights[at.row]);
+  if (!keys) return said("looks_nowhere", { query });
+  return said(`looks_${kind}`, { step: at.row + 1, query, keys });
 }
 
 /** One cell in words: who looks, at what, how much. */
-export function spokenCell(view, { words, at }) {
+export function spokenCell(view, { at }) {
   const [query, key] = [view.queries[at.row].label, view.keys[at.column].label];
   const weight = view.weights[at.row][at.column].toFixed(2);
-  return `${query} → ${key} ${view.canSee(at.row, at.column) ? weight : said(words, "masked")}`;
+  return `${query} → ${key} ${view.canSee(at.row, at.column) ? weight : said("masked")}`;
 }

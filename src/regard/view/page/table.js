@@ -1,64 +1,41 @@
 /** The same weights as a real table, made when it is asked for, and as a file for a spreadsheet. */
+import { button } from "./controls.js";
 import { element, said } from "./elements.js";
+import { saveRows } from "./files.js";
 
-const written = (view, row, column) =>
-  view.canSee(row, column) ? view.weights[row][column].toFixed(3) : "";
+/** A table of rows, the first of which names the columns as its own first cell names the row. */
+export function tableOf([heads, ...rows], caption = null) {
+  const head = (text, scope) => text === "" ? element("td") : element("th", { scope }, text);
+  return element("table",
+    caption && element("caption", caption),
+    element("thead", element("tr", heads.map((text) => head(text, "col")))),
+    element("tbody", rows.map(([name, ...cells]) =>
+      element("tr", head(name, "row"), cells.map((cell) => element("td", cell))))));
+}
 
-export function tableView(words) {
-  const table = element("table", {});
-  const region = element(
-    "div",
-    { class: "scroller", tabindex: "0", role: "region", "aria-label": said(words, "table") },
-    table,
-  );
-  const save = element("button", { type: "button", class: "plain" }, said(words, "save"));
-  const root = element(
-    "details",
-    { class: "card" },
-    element("summary", {}, said(words, "table")),
-    element("p", {}, save),
-    region,
-  );
+/** What may be wider than the screen: it scrolls by itself, by keys as well. */
+export const scroller = (child, label = child.getAttribute("aria-label")) =>
+  element("div.scroller", { tabindex: 0, role: "group", "aria-label": label }, child);
+
+export function tableView() {
+  const place = element("div");
+  const root = element("details.card", { ontoggle: fill },
+    element("summary", said("table")),
+    element("p", button(said("save"), () => saveRows(shown.file, shown.rows))), place);
   let shown = null;
 
   function fill() {
     if (!root.open || !shown) return;
-    const { view, name } = shown;
-    const heads = view.keys.map((key) => element("th", { scope: "col" }, key.label));
-    const rows = view.queries.map((query, row) =>
-      element(
-        "tr",
-        {},
-        element("th", { scope: "row" }, query.label),
-        ...view.keys.map((_, column) => element("td", {}, written(view, row, column))),
-      ),
-    );
-    table.replaceChildren(
-      element("caption", {}, name),
-      element("thead", {}, element("tr", {}, element("td", {}), ...heads)),
-      element("tbody", {}, ...rows),
-    );
+    place.replaceChildren(scroller(tableOf(shown.rows, shown.name), said("table")));
   }
-
-  root.addEventListener("toggle", fill);
-  save.addEventListener("click", () => {
-    const { view, file } = shown;
-    const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
-    const lines = view.queries.map((query, row) =>
-      [quoted(query.label), ...view.keys.map((_, column) => written(view, row, column))].join(","),
-    );
-    const text = ["", ...view.keys.map((key) => quoted(key.label))].join(",");
-    // A spreadsheet knows UTF-8 by the mark at the beginning.
-    const blob = new Blob(["\ufeff", [text, ...lines, ""].join("\r\n")], { type: "text/csv" });
-    const link = element("a", { href: URL.createObjectURL(blob), download: file });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  });
 
   return {
     root,
     update(view, name, file) {
-      shown = { view, name, file };
+      const written = (weight, row, column) => view.canSee(row, column) ? weight.toFixed(3) : "";
+      const rows = [["", ...view.keys.map((key) => key.label)], ...view.queries.map((query, row) =>
+        [query.label, ...view.weights[row].map((weight, at) => written(weight, row, at))])];
+      shown = { rows, name, file };
       fill();
     },
   };

@@ -1,105 +1,86 @@
 /** Step 7: every head of every layer, named by what it looks at. */
-import { card, controls } from "../parts.js";
-import { menu } from "../controls.js";
+import { card, controls, element, note, range, said, within } from "../parts.js";
 import { entropy } from "../maths.js";
-import { colourAt } from "../view/colours.js";
-import { element } from "../view/elements.js";
-import { unitsOf, strongest } from "../view/units.js";
+import { painted } from "../view/colours.js";
+import { onArrow } from "../view/elements.js";
+import { strongest } from "../view/units.js";
 import { headOf } from "../view/weights.js";
-
-let table = [[]];
-export const rows = () => table;
 
 const LEAST = 0.45; // a share of the weight that deserves a name
 
+const mean = (rows, value) => rows.reduce((sum, row, at) => sum + value(row, at), 0) / rows.length;
+
 /** How much of a head's weight is where a name says; the largest share names the head. */
-export function nameOf(weights, kind, columns, isSink) {
-  const n = weights.length;
-  const share = (test) => weights.reduce((sum, row, at) =>
-    sum + row.reduce((part, value, to) => part + (test(at, to) ? value : 0), 0), 0) / n;
-  const isSquare = kind !== "cross";
+export function nameOf(weights, kind, isSink) {
+  const columns = isSink.length;
+  const slant = (columns - 1) / Math.max(1, weights.length - 1);
+  const share = (test) => mean(weights, (row, at) =>
+    row.reduce((part, value, to) => part + (test(to, at) && !isSink[to] ? value : 0), 0));
   // A decoder is given what was written one step before, so the same column is the word before.
-  const shift = kind === "decoder" ? 1 : 0;
-  const slant = (columns - 1) / Math.max(1, n - 1);
-  const shares = {
-    sinks: share((_, to) => isSink[to]),
-    first: share((_, to) => to === 0 && !isSink[to]),
-    ...(isSquare && {
-      itself: kind === "encoder" ? share((at, to) => to === at && !isSink[to]) : 0,
-      before: share((at, to) => to === at - 1 + shift && !isSink[to]),
-      after: kind === "encoder" ? share((at, to) => to === at + 1 && !isSink[to]) : 0,
-    }),
-    ...(!isSquare && { diagonal: share((at, to) => Math.abs(to - at * slant) <= 1 && !isSink[to]) }),
+  const places = {
+    cross: { diagonal: (to, at) => Math.abs(to - at * slant) <= 1 },
+    decoder: { before: (to, at) => to === at },
+    encoder: { itself: (to, at) => to === at, before: (to, at) => to === at - 1,
+      after: (to, at) => to === at + 1 },
   };
-  const [[best, most]] = Object.entries(shares).sort(([, one], [, other]) => other - one);
+  const tests = { first: (to) => to === 0, ...places[kind] };
+  const onSinks = mean(weights, (row) =>
+    row.reduce((part, value, to) => part + isSink[to] * value, 0));
+  const shares = [["sinks", onSinks], ...Object.entries(tests).map(([name, test]) =>
+    [name, share(test)])];
+  const [[best, most]] = shares.sort(([, one], [, other]) => other - one);
   if (most >= LEAST) return [best, most];
-  const bits = weights.reduce((sum, row) => sum + entropy(row), 0) / n;
-  return bits > 0.8 * Math.log2(Math.max(2, columns)) ? ["spread", null] : ["mixed", null];
+  const isSpread = mean(weights, entropy) > 0.8 * Math.log2(Math.max(2, columns));
+  return [isSpread ? "spread" : "mixed", null];
 }
 
 export async function draw(app, lesson) {
   const look = await lesson.look();
   const { kind } = lesson;
   const one = look.panel.kinds[kind];
-  const { layer, head } = lesson.place(look, kind);
-  const units = unitsOf(look.panel.sides[one.keys].pieces);
-  const isSink = units.map((unit) => unit.isSink);
-  const kinds = Object.keys(look.panel.kinds).map((name) => [name, app.said(name)]);
-  table = [["layer", "head", "name", "share", "entropy"]];
-  const grid = element("div", { class: "gallery", role: "radiogroup", "aria-label": app.said("heads") });
-  grid.addEventListener("keydown", (event) => {
-    const [down, right] = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key] ?? [];
-    if (down === undefined) return;
-    event.preventDefault();
-    const within = (value, most) => Math.min(Math.max(value, 0), most - 1);
-    lesson.set({ layer: within(layer + down, one.layers), head: within(head + right, one.heads) });
-  });
-  for (let at = 0; at < one.layers; at++) {
-    for (let which = 0; which < one.heads; which++) {
-      grid.append(thumbnail(app, lesson, one, { kind, at, which, isSink, isOn: at === layer && which === head }));
-    }
-  }
-  grid.style.setProperty("--heads", one.heads);
+  const { layer, head, layers, heads } = lesson.place(look, kind);
+  const isSink = look.panel.sides[one.keys].pieces.sinks;
+  lesson.table = [["layer", "head", "name", "share", "entropy"]];
+  const choose = (at, which) =>
+    lesson.set({ layer: within(at, layers), head: within(which, heads) });
+  const walk = (event) =>
+    onArrow(event, (down, right) => choose(layer + down, head + right));
+  const grid = element("div.gallery",
+    { role: "radiogroup", "aria-label": said("heads"), onkeydown: walk },
+    range(layers * heads).map((n) => {
+      const [at, which] = [Math.floor(n / heads), n % heads];
+      const isOn = at === layer && which === head;
+      return thumbnail(lesson, headOf(one, at, which),
+        { kind, at, which, isSink, isOn, onclick: () => choose(at, which) });
+    }));
+  grid.style.setProperty("--heads", heads);
   return [
-    controls(menu("kind", app.said("kind"), kinds, kind, (value) => lesson.set({ kind: value, row: 0, column: null }))),
-    card(app.said(kind), element("p", { class: "note" }, app.said("gallery_help")), grid),
-    reading(app, look, one, kind, layer, head),
+    controls(lesson.kindMenu(look)),
+    card(said(kind), note(said("gallery_help")), grid),
+    reading(look, one, layer, head),
   ];
 }
 
-function matrixOf(kind, layer, head) {
-  const flat = headOf(kind, layer, head);
-  return Array.from({ length: kind.rows }, (_, row) =>
-    Array.from(flat.subarray(row * kind.columns, (row + 1) * kind.columns)));
+function thumbnail(lesson, weights, { kind, at, which, isSink, isOn, onclick }) {
+  const [name, share] = nameOf(weights, kind, isSink);
+  const bits = mean(weights, entropy);
+  lesson.table.push([at + 1, which + 1, name, share ?? "", bits]);
+  const habit = said(`head_${name}`);
+  const percent = share == null ? "" : said("share", { percent: Math.round(100 * share) });
+  return element("button.frame-button", {
+    type: "button", role: "radio", "aria-checked": String(isOn), tabindex: isOn ? 0 : -1,
+    "data-control": isOn ? "thumbnail" : null, onclick,
+    "aria-label": `${said("layer_head", { layer: at + 1, head: which + 1 })}: ${habit} ${percent}`,
+  }, painted(weights), element("span.badge", `${at + 1}.${which + 1} ${habit}`),
+  element("span.note", percent || said("bits", { bits: bits.toFixed(1) })));
 }
 
-function thumbnail(app, lesson, one, { kind, at, which, isSink, isOn }) {
-  const weights = matrixOf(one, at, which);
-  const [name, share] = nameOf(weights, kind, one.columns, isSink);
-  const bits = weights.reduce((sum, row) => sum + entropy(row), 0) / weights.length;
-  table.push([at + 1, which + 1, name, share ?? "", bits]);
-  const canvas = element("canvas", { width: one.columns, height: one.rows, "aria-hidden": "true" });
-  const pen = canvas.getContext("2d");
-  const image = pen.createImageData(one.columns, one.rows);
-  weights.flat().forEach((weight, cell) => image.data.set([...colourAt(weight, app.seen), 255], 4 * cell));
-  pen.putImageData(image, 0, 0);
-  const said = app.said(`head_${name}`);
-  const percent = share == null ? "" : ` ${Math.round(100 * share)} %`;
-  return element("button", {
-    type: "button", role: "radio", class: "frame-button", "aria-checked": String(isOn),
-    tabindex: isOn ? "0" : "-1", "data-control": isOn ? "thumbnail" : null,
-    "aria-label": `${app.said("layer_head", { layer: at + 1, head: which + 1 })}: ${said}${percent}`,
-    onclick: () => lesson.set({ layer: at, head: which }),
-  }, canvas, element("span", { class: "badge" }, `${at + 1}.${which + 1} ${said}`),
-  element("span", { class: "note" }, percent.trim() || app.said("bits", { bits: bits.toFixed(1) })));
-}
-
-function reading(app, look, one, kind, layer, head) {
-  const weights = matrixOf(one, layer, head);
-  const queries = look.panel.sides[one.queries].pieces.labels;
-  const keys = look.panel.sides[one.keys].pieces.labels;
-  const lines = weights.map((row, at) => element("li", {}, element("b", {}, queries[at]), " → ",
-    strongest(row).map((to) => `${keys[to]} ${row[to].toFixed(2)}`).join(app.said("and"))));
-  return card(app.said("reading", { head: app.said("layer_head", { layer: layer + 1, head: head + 1 }) }),
-    element("ul", { class: "reading" }, ...lines));
+function reading(look, one, layer, head) {
+  const labels = (side) => look.panel.sides[side].pieces.labels;
+  const [queries, keys] = [labels(one.queries), labels(one.keys)];
+  const lines = headOf(one, layer, head).map((row, at) =>
+    element("li", element("b", queries[at]), " → ",
+      strongest(row).map((to) => `${keys[to]} ${row[to].toFixed(2)}`).join(said("and"))));
+  const name = said("layer_head", { layer: layer + 1, head: head + 1 });
+  return card(said("reading", { head: name }), element("ul.reading", lines));
 }

@@ -1,12 +1,7 @@
 /** Step 6: masks as things one can see, and take away. */
-import { slider, toggle } from "../controls.js";
-import { cut, figure, heat, svg, words } from "../draw.js";
-import { card, controls, scroller } from "../parts.js";
+import { box, grid } from "../draw.js";
+import { controls, element, note, plate, said, svg } from "../parts.js";
 import { weigh } from "../maths.js";
-import { element } from "../view/elements.js";
-
-let table = [[]];
-export const rows = () => table;
 
 export async function draw(app, lesson) {
   const look = await lesson.look();
@@ -15,54 +10,32 @@ export async function draw(app, lesson) {
   const { mask, pads } = app.state;
   const n = head.key.length;
   const blank = head.key[0].map(() => 0);
-  const keys = [...head.key, ...Array.from({ length: pads }, () => blank)];
-  const isFuture = (row, at) => head.causal && at > row && at < n;
+  const keys = [...head.key, ...Array(pads).fill(blank)];
+  const labels = [...head.keys, ...Array(pads).fill("<pad>")];
   const isPad = (at) => at >= n;
-  const weights = head.query.map((query, row) => weigh(query, keys, {
-    scale: head.scale, canSee: (at) => !mask || !(isFuture(row, at) || isPad(at)),
-  }).weights);
-  const labels = [...head.keys, ...Array.from({ length: pads }, () => "<pad>")];
-  table = [["", ...labels], ...weights.map((row, at) => [head.queries[at], ...row])];
-  const leaked = (test) => weights.reduce((sum, row, at) =>
-    sum + row.reduce((part, value, to) => part + (test(at, to) ? value : 0), 0), 0) / weights.length;
-  const [future, padding] = [leaked(isFuture), leaked((_, at) => isPad(at))];
-  return [
-    controls(...lesson.headControls(look, { kinds: [kind], kind }),
-      toggle("mask", app.said("masks_on"), mask, (on) => lesson.set({ mask: on })),
-      slider("pads", app.said("masks_pads"), { min: 0, max: 6, value: pads },
-        (value) => lesson.set({ pads: value }))),
-    card(app.said("masks_matrix"), scroller(app.said("masks_matrix"),
-      matrix(app, head.queries, labels, weights, mask ? (row, at) => isFuture(row, at) || isPad(at) : () => false,
-        (row, at) => isFuture(row, at) || isPad(at))),
-    element("p", { class: mask ? "verdict right" : "verdict wrong", role: "status" },
-      mask ? app.said("masks_held") : app.said("masks_broken", {
-        future: (100 * future).toFixed(1), padding: (100 * padding).toFixed(1) })),
-    element("p", { class: "note" }, app.said("masks_help"))),
-  ];
-}
-
-function matrix(app, queries, keys, weights, isHatched, isHidden) {
-  const [left, top] = [104, 92];
+  const isFuture = (row, at) => head.causal && at > row && !isPad(at);
+  const isHidden = (row, at) => isFuture(row, at) || isPad(at);
+  const weights = head.query.map((query, row) => weigh(query, keys,
+    { scale: head.scale, canSee: (at) => !mask || !isHidden(row, at) }).weights);
+  lesson.table = [["", ...labels], ...weights.map((row, at) => [head.queries[at], ...row])];
+  const leaked = (test) => (100 / weights.length * weights.reduce((sum, row, at) =>
+    sum + row.reduce((part, value, to) => part + (test(at, to) ? value : 0), 0), 0)).toFixed(1);
   const cell = Math.max(26, Math.min(46, 560 / keys.length));
-  const [width, height] = [cell * keys.length, cell * queries.length];
-  const marks = weights.flatMap((row, at) => row.flatMap((value, to) => {
-    const [x, y] = [left + to * cell, top + at * cell];
-    const parts = [];
-    if (isHatched(at, to)) parts.push(svg("rect", { x, y, width: cell, height: cell, class: "hatched" }),
-      svg("path", { d: hatch(x, y, cell), class: "hatch" }));
-    else if (isHidden(at, to) && value > 0.005) {
-      parts.push(svg("rect", { x: x + 1.5, y: y + 1.5, width: cell - 3, height: cell - 3, class: "leak" }));
-    }
-    return parts;
-  }));
-  return figure(left + width + 4, top + height + 4, app.said("masks_matrix"),
-    heat(weights, { x: left, y: top, width, height, theme: app.seen }), ...marks,
-    ...queries.map((label, at) => words(left - 8, top + at * cell + cell / 2 + 5, cut(label, left - 12),
-      { "text-anchor": "end" })),
-    ...keys.map((label, at) => {
-      const [x, y] = [left + at * cell + cell / 2 + 5, top - 8];
-      return words(x, y, cut(label, top - 14), { transform: `rotate(-90 ${x} ${y})` });
-    }));
+  const inside = (row, at, x, y) => {
+    if (!isHidden(row, at)) return [];
+    const [hidden, lines] = [box("hatched", x, y, cell, cell), hatch(x, y, cell)];
+    if (mask) return [hidden, svg("path.hatch", { d: lines })];
+    return weights[row][at] > 0.005 ? [box("leak", x + 1.5, y + 1.5, cell - 3, cell - 3)] : [];
+  };
+  return [
+    controls(...lesson.headControls(look, kind), lesson.toggle("mask", said("masks_on")),
+      lesson.slider("pads", "masks_pads", { max: 6 })),
+    plate(grid(said("masks_matrix"), head.queries, labels, weights, { cell, inside }),
+      element(mask ? "p.verdict.right" : "p.verdict.wrong",
+        said(mask ? "masks_held" : "masks_broken",
+          { future: leaked(isFuture), padding: leaked((_, at) => isPad(at)) })),
+      note(said("masks_help"))),
+  ];
 }
 
 function hatch(x, y, size) {

@@ -1,58 +1,56 @@
 /** Step 5: one query and its keys under five scores, and what width does to softmax. */
-import { button, slider } from "../controls.js";
 import { bars, curves } from "../draw.js";
-import { card, controls, scroller } from "../parts.js";
+import { button, card, controls, element, note, pair, said, scroller, slider } from "../parts.js";
 import { dot, entropy, normals, SCORES, slope, softmax } from "../maths.js";
-import { element } from "../view/elements.js";
 
 const KEYS = 8;
 const DRAWS = 40;
+const FORMULAS = {
+  gaussian: "−½ w² |q − k|², w² = 1/√d", additive: "vᵀ tanh(W q + U k)", dot: "q · k",
+  scaled_dot: "q · k / √d", cosine: "q · k / (|q| |k|)",
+};
 const WIDTHS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
-let table = [[]];
-export const rows = () => table;
 
 export async function draw(app, lesson) {
   const look = await lesson.look();
   const head = await lesson.head(look);
-  const query = head.query[head.row];
-  const seen = head.causal ? head.key.slice(0, head.row + 1) : head.key;
+  const n = head.causal ? head.row + 1 : head.key.length;
+  const [seen, labels] = [head.key.slice(0, n), head.keys.slice(0, n)];
   const found = Object.entries(SCORES).map(([name, score]) =>
-    [name, softmax(seen.map((key) => score(query, key)))]);
-  table = [["score", "entropy", ...head.keys.slice(0, seen.length)],
+    [name, softmax(seen.map((key) => score(head.query[head.row], key)))]);
+  lesson.table = [["score", "entropy", ...labels],
     ...found.map(([name, weights]) => [name, entropy(weights), ...weights])];
   return [
     controls(...lesson.headControls(look), lesson.rowMenu(head)),
-    element("div", { class: "lab" }, ...found.map(([name, weights]) =>
-      panel(app, name, head.keys.slice(0, seen.length), weights, head.score === name)),
-    card(app.said("entropy_title"), element("p", {},
-      app.said("scoring_most", { bits: Math.log2(seen.length).toFixed(2) })))),
+    element("div.lab",
+      found.map(([name, weights]) => panel(name, labels, weights, head.score === name)),
+      card(said("entropy_title"),
+        element("p", said("scoring_most", { bits: Math.log2(n).toFixed(2) })))),
     width(app, lesson),
   ];
 }
 
-function panel(app, name, labels, weights, isOwn) {
-  return card(app.said(`score_${name}`), element("p", { class: "formula" }, app.said(`formula_${name}`)),
-    scroller(app.said(`score_${name}`), bars(labels.map((label, at) => [label, weights[at]]),
-      { label: app.said(`score_${name}`), theme: app.seen, width: 290 })),
-    element("p", { class: "note" }, app.said("entropy", { bits: entropy(weights).toFixed(2) }),
-      isOwn ? ` · ${app.said("score_own")}` : ""));
+function panel(name, labels, weights, isOwn) {
+  const label = said(`score_${name}`);
+  return card(label, element("p.formula", FORMULAS[name]),
+    scroller(bars(labels.map((key, at) => [key, weights[at]]),
+      { label, width: 290 })),
+    note(said("entropy", { bits: entropy(weights).toFixed(2) }),
+      isOwn && ` · ${said("score_own")}`));
 }
 
 /** Means over many random queries and keys of variance 1, the same for the same d. */
 function sampled(d, isScaled) {
   const draw = normals(d + 11);
   const vector = () => Array.from({ length: d }, draw);
-  const [sums, first] = [[0, 0, 0], []];
-  for (let turn = 0; turn < DRAWS; turn++) {
+  const all = Array.from({ length: DRAWS }, () => {
     const query = vector();
     const scores = Array.from({ length: KEYS }, () => dot(query, vector()));
-    const weights = softmax(scores.map((score) => (isScaled ? score / Math.sqrt(d) : score)));
-    if (!turn) first.push(...weights);
-    [entropy(weights), Math.max(...weights), slope(weights)].forEach((value, at) => {
-      sums[at] += value / DRAWS;
-    });
-  }
-  return { entropy: sums[0], most: sums[1], slope: sums[2], first };
+    return softmax(scores.map((score) => (isScaled ? score / Math.sqrt(d) : score)));
+  });
+  const mean = (value) => all.reduce((sum, weights) => sum + value(weights), 0) / DRAWS;
+  return { bits: mean(entropy), most: mean((weights) => Math.max(...weights)), slope: mean(slope),
+    first: all[0] };
 }
 
 const known = new Map();
@@ -63,25 +61,25 @@ const sample = (d, isScaled) => {
 };
 
 function width(app, lesson) {
-  const { d } = app.state;
-  const near = WIDTHS.indexOf(WIDTHS.findLast((one) => one <= d));
-  const label = app.said("width_title");
+  const near = WIDTHS.findLastIndex((one) => one <= app.state.d);
+  const label = said("width_title");
   const side = (isScaled) => {
-    const found = sample(WIDTHS[near], isScaled);
-    return element("section", {}, element("h4", {}, app.said(isScaled ? "score_scaled_dot" : "score_dot")),
-      scroller(label, bars(found.first.map((weight, at) => [`k${at + 1}`, weight]),
-        { label, theme: app.seen, width: 300 })),
-      element("p", { class: "note" }, app.said("width_said", {
-        bits: found.entropy.toFixed(2), most: found.most.toFixed(2), slope: found.slope.toFixed(3) })));
+    const { bits, most, slope, first } = sample(WIDTHS[near], isScaled);
+    return element("section",
+      element("h4", said(isScaled ? "score_scaled_dot" : "score_dot")),
+      scroller(bars(first.map((weight, at) => [`k${at + 1}`, weight]),
+        { label, width: 300 })),
+      note(said("width_said", { bits: bits.toFixed(2), most: most.toFixed(2),
+        slope: slope.toFixed(3) })));
   };
   const line = (isScaled, colour) => ({ colour,
-    points: WIDTHS.map((one, at) => [at, sample(one, isScaled).entropy]) });
-  return card(label, element("p", {}, app.said("width_help")),
-    controls(slider("d", "d", { min: 0, max: WIDTHS.length - 1, value: near, shown: String(WIDTHS[near]) },
+    points: WIDTHS.map((one, at) => [at, sample(one, isScaled).bits]) });
+  return card(label, element("p", said("width_help")),
+    controls(slider("d", "d", { max: WIDTHS.length - 1, value: near, shown: WIDTHS[near] },
       (at) => lesson.set({ d: WIDTHS[at] })),
-    button(app.said("break_it"), () => lesson.set({ d: 512 }), { name: "break" })),
-    element("div", { class: "pair" }, side(false), side(true)),
-    scroller(label, curves([line(false, 1), line(true, 0)],
-      { label, width: 620, height: 220, xName: "d", xTick: (at) => 2 ** at, mark: near })),
-    element("p", { class: "note" }, app.said("width_legend")));
+    button(said("break_it"), () => lesson.set({ d: 512 }), { name: "break" })),
+    pair(side(false), side(true)),
+    scroller(curves([line(false, 1), line(true, 0)],
+      { label, most: 620, height: 220, xName: "d", xTick: (at) => 2 ** at, mark: near })),
+    note(said("width_legend")));
 }
