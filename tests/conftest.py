@@ -23,6 +23,11 @@ settings.register_profile(
 )
 settings.load_profile("regard")
 
+if not torch.cuda.is_available():
+    # Kernels are tested by Triton's interpreter then. It has to be asked for before Triton is
+    # imported, which torch.compile does in passing.
+    os.environ["TRITON_INTERPRET"] = "1"
+
 torch.set_num_threads(1)  # two workers share two cores; here for what is made once for many tests
 
 

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from regard.attention import FixedKVCache, KVCache
+from regard.attention.cache import SlotKVCache
 
 LIKE = torch.zeros(3, 2, 7, 4)
 EMPTY = {"growing": lambda: KVCache.empty(LIKE), "fixed": lambda: FixedKVCache.empty(LIKE, 6)}
@@ -61,3 +62,23 @@ def test_a_fixed_cache_keeps_its_memory():
     later = cache.append(some, some).reorder(torch.tensor([1, 0, 2])).append(some, some)
     assert later.key.data_ptr() == cache.key.data_ptr()
     assert later.value.data_ptr() == cache.value.data_ptr()
+
+
+def test_rows_of_a_slot_cache_are_each_at_their_own_place():
+    tokens = torch.randn(6, 2, 1, 4)
+    cache = SlotKVCache.empty(tokens, n_rows=2, max_len=3)
+    for first, second in ((0, 3), (1, 4)):
+        cache.append(tokens[[first, second]], -tokens[[first, second]])
+    cache.begin_anew(torch.tensor([0]))
+    assert cache.positions(1).tolist() == [[0], [2]]
+    cache.append(tokens[[2, 5]], -tokens[[2, 5]])
+    assert cache.visible(1).tolist() == [[[True, False, False]], [[True, True, True]]]
+    assert torch.equal(cache.key[0, :, :1], tokens[2])
+    assert torch.equal(cache.key[1], tokens[3:].squeeze(2).transpose(0, 1))
+    assert torch.equal(cache.value[1], -cache.key[1])
+
+    cache.append(tokens[[0, 1]], tokens[[0, 1]])  # the second is full, and writes over its last
+    assert torch.equal(cache.key[1, :, 2:], tokens[1])
+    swapped = cache.reorder(torch.tensor([1, 0]))
+    assert swapped.lengths.tolist() == [4, 2]
+    assert torch.equal(swapped.key[0, :, 2:], tokens[1])

@@ -64,7 +64,44 @@ def test_packed_rows(name, dtype, kind):
     assert_equals_the_definition(name, query, key, value, mask)
 
 
-@pytest.mark.parametrize("score", ["scaled_dot", "gaussian"])
+@pytest.mark.parametrize("kind", ["self", "causal", "cross"])
+@pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.parametrize("name", ["scaled_dot", "additive"])
+def test_packed_rows_of_any_length(name, dtype, kind):
+    longest = 1024 if name == "scaled_dot" else 300  # the definition of the other is large
+    lens = [longest, *torch.randint(1, longest, (6,)).tolist(), 1, 2, 3]
+    own = Packed.of(lens, n_tokens=7 * longest, n_slots=64, max_len=longest, device="cuda")
+    other = Packed.of(lens[::-1], n_tokens=7 * longest, n_slots=64, max_len=longest, device="cuda")
+    mask = Blocks(own, other if kind == "cross" else own, causal=kind == "causal")
+    query, key, value = (heads(4, 7 * longest, dtype=dtype) for _ in range(3))
+    assert_equals_the_definition(name, query, key, value, mask)
+
+
+@pytest.mark.parametrize("name", ["scaled_dot", "additive"])
+def test_dropout_in_packed_rows_is_the_same_on_the_way_back(name):
+    """The output is linear in the values, and its slope in the queries a difference quotient."""
+    score = make_score(name, n_heads=4, d_head=D_HEAD).cuda()
+    layout = Packed.of([40, 7, 90], n_tokens=160, n_slots=9, max_len=90, device="cuda")
+    mask = Blocks(layout, layout, causal=True)
+    query, key, value = (heads(4, 160, dtype=torch.float32) for _ in range(3))
+    weight, direction = torch.randn(2, 4, 160, D_HEAD, device="cuda")
+
+    def output(query):
+        torch.manual_seed(5)
+        return (score.attend(query, key, value, mask, 0.3) * weight).double().sum()
+
+    total = output(query)
+    d_query, d_value = torch.autograd.grad(total, (query, value))
+    torch.testing.assert_close((d_value * value).sum().double(), total, rtol=1e-3, atol=1e-2)
+    step = 1e-2 * direction
+    slope = (output(query + step) - output(query - step)) / 2
+    torch.testing.assert_close((d_query * step).sum().double(), slope, rtol=2e-2, atol=1e-3)
+    kept = score.attend(query, key, torch.ones_like(value), mask, 0.3)
+    assert 0.9 < float(kept.mean()) < 1.1
+    assert float(kept.std()) > 0.05
+
+
+@pytest.mark.parametrize("score", ["scaled_dot", "gaussian", "additive"])
 def test_a_compiled_packed_training_pass_equals_padded_rows_and_is_compiled_once(score):
     torch._dynamo.reset()
     config = ModelConfig(d_model=128, n_heads=4, n_layers=2, d_ff=256, dropout=0.0, score=score)

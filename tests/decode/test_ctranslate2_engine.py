@@ -4,6 +4,7 @@ import math
 import random
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,12 +15,14 @@ from regard.decode.engines.ctranslate2 import CTranslate2Engine, cannot
 from regard.decode.reference import reference_beam
 from regard.decode.search import Search, Sentence
 from regard.errors import ConfigError, DataError, ModelError
+from regard.interchange.carried import from_bundle, write_regard
 from regard.model.build import build_model
 from regard.model.weights import save_tensors, weights_of
 from regard.text.normalize import Normalizer
 from regard.text.tokenizer import CharTokenizer
 from regard.text.vocab import Vocabulary
 
+NUMERALS = Path(__file__).parents[1] / "models" / "numerals"
 SIZES = {"d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 24, "max_len": 40}
 NETWORKS = [
     {"norm": "pre", "share": "none", "output_bias": True},
@@ -369,3 +372,11 @@ def test_a_target_longer_than_the_positions_is_refused(one):
         "the text has 41 tokens but the model's positions end at 40; "
         "split it, or build the model with a larger max_len"
     )
+
+
+def test_weights_stored_in_int8_are_computed_so_unless_another_type_is_asked_for(tmp_path):
+    for stored in ("float16", "int8"):
+        write_regard(from_bundle(open_bundle(NUMERALS)), tmp_path / stored, stored)
+        bundle = open_bundle(tmp_path / stored)
+        assert CTranslate2Engine(bundle).dtype == {"float16": "float32", "int8": "int8"}[stored]
+        assert CTranslate2Engine(bundle, "float32").dtype == "float32"

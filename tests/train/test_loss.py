@@ -1,8 +1,17 @@
+import importlib
 import math
+from importlib.util import find_spec
 
+import pytest
 import torch
+from torch.nn import functional as F
 
+from regard.config import ModelConfig
+from regard.data.batch import Batch
+from regard.model import build_model
+from regard.train import loss
 from regard.train.loss import label_smoothed_loss
+from regard.train.objective import Objective
 
 
 def test_the_loss_equals_its_formula_and_leaves_out_padding():
@@ -21,3 +30,85 @@ def test_the_loss_equals_its_formula_and_leaves_out_padding():
 def test_without_smoothing_a_certain_right_answer_costs_nothing():
     logits = torch.tensor([[0.0, 100.0]])
     assert label_smoothed_loss(logits, torch.tensor([1]), 0, 0.0).item() == 0.0
+
+
+def output_layer(dtype=torch.float64):
+    hidden, weight, bias = (
+        torch.randn(*shape, dtype=dtype, requires_grad=True)
+        for shape in ((3, 4, 6), (37, 6), (37,))
+    )
+    return hidden, weight, bias, torch.randint(0, 37, (3, 4)).index_fill(1, torch.tensor(3), 0)
+
+
+@pytest.mark.parametrize("chunk", [37 * 5, 1, 2**28])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_the_loss_in_chunks_equals_that_of_all_logits_and_so_do_its_gradients(
+    monkeypatch, chunk, has_bias
+):
+    monkeypatch.setattr(loss, "CHUNK", chunk)
+    hidden, weight, bias, labels = output_layer()
+    inputs = (hidden, weight, bias) if has_bias else (hidden, weight)
+    bias = bias if has_bias else None
+    ours = loss.output_and_loss(hidden, weight, bias, labels, 0, 0.1)
+    logits = F.linear(hidden, weight, bias)
+    truth = F.cross_entropy(
+        logits.flatten(0, 1), labels.flatten(), ignore_index=0, reduction="sum", label_smoothing=0.1
+    )
+    torch.testing.assert_close(ours, truth)
+    torch.testing.assert_close(
+        torch.autograd.grad(ours / 7, inputs), torch.autograd.grad(truth / 7, inputs)
+    )
+
+
+def test_no_more_than_a_chunk_of_logits_is_ever_there(monkeypatch):
+    shapes = []
+    rows = loss.losses_and_gradients
+    monkeypatch.setattr(loss, "CHUNK", 37 * 5)
+    monkeypatch.setattr(
+        loss, "losses_and_gradients", lambda z, *rest: shapes.append(z.shape) or rows(z, *rest)
+    )
+    loss.output_and_loss(*output_layer(), 0, 0.1)
+    assert shapes == [(5, 37), (5, 37), (2, 37)]
+
+
+def test_a_loss_in_bf16_has_the_weights_gradient_in_float32(monkeypatch):
+    monkeypatch.setattr(loss, "CHUNK", 37 * 5)
+    hidden, weight, bias, labels = output_layer(torch.float32)
+    narrow = loss.output_and_loss(hidden.bfloat16(), weight, bias, labels, 0, 0.1)
+    exact = loss.output_and_loss(hidden, weight, bias, labels, 0, 0.1)
+    assert math.isclose(narrow.item(), exact.item(), rel_tol=1e-2)
+    mine, right = (torch.autograd.grad(x, weight)[0] for x in (narrow, exact))
+    assert mine.dtype is torch.float32
+    assert (mine - right).norm() / right.norm() < 2e-2
+
+
+def test_the_loss_in_chunks_is_one_node_of_a_compiled_graph():
+    hidden, weight, bias, labels = output_layer()
+    compiled = torch.compile(loss.output_and_loss, backend="aot_eager", fullgraph=True)
+    ours = compiled(hidden, weight, bias, labels, 0, 0.1)
+    truth = loss.output_and_loss(hidden, weight, bias, labels, 0, 0.1)
+    torch.testing.assert_close(
+        torch.autograd.grad(ours, (hidden, weight)), torch.autograd.grad(truth, (hidden, weight))
+    )
+
+
+def test_what_an_objective_asks_of_a_gpu_equals_what_it_asks_of_a_cpu():
+    network = build_model(ModelConfig(d_model=16, n_heads=2, n_layers=1, d_ff=16), 30, 30).eval()
+    objective = Objective(network, pad=0, smoothing=0.1)
+    ids, labels = torch.randint(1, 30, (2, 2, 5))
+    batch = Batch(ids, ids, labels, None, None, 10, (0, 1))
+    torch.testing.assert_close(objective.in_chunks(batch), objective(batch))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the kernel runs there itself")
+@pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton, which is for Linux")
+@pytest.mark.parametrize("n_words", [37, 5])
+def test_the_kernel_for_rows_leaves_the_same_losses_and_gradients(monkeypatch, n_words):
+    kernel = importlib.import_module("regard.train.loss_rows")
+    monkeypatch.setattr(kernel, "WORDS", 16)
+    logits = 5.0 * torch.randn(6, n_words)
+    labels = torch.randint(0, n_words, (6,)).index_fill(0, torch.tensor(2), 0)
+    expected = logits.clone()
+    losses = kernel.losses_and_gradients_on_gpu(logits, labels, 0, 0.1)
+    torch.testing.assert_close(losses, loss.losses_and_gradients(expected, labels, 0, 0.1))
+    torch.testing.assert_close(logits, expected)

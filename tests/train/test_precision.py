@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from regard.attention import kernels
 from regard.config import ModelConfig
 from regard.errors import ConfigError
 from regard.model import build_model
@@ -80,7 +81,10 @@ def test_a_gpu_replays_a_pass_where_nothing_else_comes_between(monkeypatch):
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_layers_hand_on_bf16_while_training_in_it_and_compute_the_same_but_for_rounding(norm):
+def test_layers_hand_on_bf16_while_training_in_it_and_compute_the_same_but_for_rounding(
+    norm, monkeypatch
+):
+    monkeypatch.setattr(kernels, "ARE_HERE", True)
     config = ModelConfig(d_model=16, n_heads=2, n_layers=2, d_ff=16, dropout=0.0, norm=norm)
     network = build_model(config, 20, 20).train()
     ids = torch.randint(0, 20, (2, 7))

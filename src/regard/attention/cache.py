@@ -23,13 +23,13 @@ class Cache(Protocol):
     def value(self) -> Float[Tensor, "N H K E"]:
         """The values so far, and perhaps room for more."""
 
-    def positions(self, n_new: int) -> Int[Tensor, "Q"]:
-        """The places that the next `n_new` tokens will take."""
+    def positions(self, n_new: int) -> Int[Tensor, "*N Q"]:
+        """The places that the next `n_new` tokens will take, in all rows or in each."""
 
     def append(self, key: Float[Tensor, "N H Q E"], value: Float[Tensor, "N H Q E"]) -> "Cache":
         """This cache and these after it."""
 
-    def visible(self, n_queries: int) -> Bool[Tensor, "Q K"] | None:
+    def visible(self, n_queries: int) -> Bool[Tensor, "*N Q K"] | None:
         """What the last `n_queries` tokens may attend to: themselves and all before."""
 
     def reorder(self, rows: Int[Tensor, "N"]) -> "Cache":
@@ -131,3 +131,54 @@ class FixedKVCache:
                 room=self.key.shape[-2],
                 place=int(places[-1]) + 1,
             )
+
+
+@dataclass(frozen=True, slots=True)
+class SlotKVCache:
+    """A cache of one size whose rows are each at a place of their own, filled in place.
+
+    A row can begin anew while the others go on. Rows that are done write over their last token.
+    For use without gradients, like `FixedKVCache`.
+    """
+
+    key: Float[Tensor, "N H K E"]
+    value: Float[Tensor, "N H K E"]
+    lengths: Int[Tensor, "N"]
+
+    @classmethod
+    def empty(cls, like: Float[Tensor, "_ H _ E"], n_rows: int, max_len: int) -> "SlotKVCache":
+        """Room for `max_len` tokens in each of the rows, heads, width and type as in `like`."""
+        room = (n_rows, like.shape[1], max_len, like.shape[3])
+        lengths = torch.zeros(n_rows, dtype=torch.int64, device=like.device)
+        return cls(like.new_zeros(room), like.new_zeros(room), lengths)
+
+    def positions(self, n_new: int) -> Int[Tensor, "N Q"]:
+        """The places that the next `n_new` tokens of each row will take."""
+        places = self.lengths[:, None] + torch.arange(n_new, device=self.key.device)
+        return places.clamp(max=self.key.shape[-2] - 1)
+
+    def append(
+        self, key: Float[Tensor, "N H Q E"], value: Float[Tensor, "N H Q E"]
+    ) -> "SlotKVCache":
+        """The same memory with these written behind the last of each row."""
+        places = self.positions(key.shape[-2])[:, None, :, None].expand_as(key)
+        self.key.scatter_(-2, places, key)
+        self.value.scatter_(-2, places, value)
+        self.lengths.add_(key.shape[-2])
+        return self
+
+    def visible(self, n_queries: int) -> Bool[Tensor, "N Q K"]:
+        """What the last `n_queries` tokens of each row may attend to."""
+        keys = torch.arange(self.key.shape[-2], device=self.key.device)
+        last = torch.arange(n_queries, device=self.key.device) - n_queries
+        return keys <= (self.lengths[:, None] + last)[:, :, None]
+
+    def reorder(self, rows: Int[Tensor, "N"]) -> "SlotKVCache":
+        """Row i becomes what row `rows[i]` was, in the same memory."""
+        for part in (self.key, self.value, self.lengths):
+            part.copy_(part.index_select(0, rows))
+        return self
+
+    def begin_anew(self, rows: Int[Tensor, "_"]) -> None:
+        """Forget what these rows hold."""
+        self.lengths.index_fill_(0, rows, 0)

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention.varlen import varlen_attn
 
+from regard.attention import kernels
 from regard.attention.checks import (
     check_mask,
     check_packed_rows,
@@ -25,9 +26,16 @@ from regard.attention.checks import (
     check_values,
 )
 from regard.attention.functional import additive_scores, attend, dot_scale
+from regard.attention.kernels.spans import spans_of
 from regard.attention.masks import Blocks, Causal, Mask, dense
 
+if kernels.ARE_HERE:
+    from regard.attention.kernels.additive import tiled_additive_attention
+    from regard.attention.kernels.short import short_attention
+
 PaddedAttention = Callable[[Tensor, Tensor, Tensor, Mask | None], Tensor]
+
+SHORT = 256  # tokens a sentence, on average, up to which our kernel beats torch's
 
 
 def scaled_dot_attention(
@@ -82,6 +90,10 @@ def additive_attention(
     dropout: float = 0.0,
 ) -> Float[Tensor, "... Q U"]:
     """`attend` with `additive_scores`; packed rows are scored sentence by sentence."""
+    check_same_width(query, key)
+    check_values(key, value)
+    if kernels.can_take(query, key, value) and _is_tiled(query, key, value, v):
+        return _tiled_additive(query, key, value, v, mask, dropout)
     v = v.to(query.dtype)  # a master weight may be wider than what flows past it
 
     def padded(query: Tensor, key: Tensor, value: Tensor, mask: Mask | None) -> Tensor:
@@ -92,6 +104,35 @@ def additive_attention(
     if isinstance(mask, Blocks):
         return _sentence_by_sentence(padded, query, key, value, mask)
     return padded(query, key, value, mask)
+
+
+def _is_tiled(query: Tensor, key: Tensor, value: Tensor, v: Tensor) -> bool:
+    """Whether there are many queries, and nothing to repeat but v."""
+    lead = query.shape[:-2]
+    heads_fit = v.ndim == 1 or (v.ndim == 2 and len(v) in (1, lead[-1]))
+    alike = lead == key.shape[:-2] == value.shape[:-2]
+    return query.shape[-2] > 1 and len(lead) in (1, 2) and alike and heads_fit
+
+
+def _tiled_additive(
+    query: Tensor, key: Tensor, value: Tensor, v: Tensor, mask: Mask | None, dropout: float
+) -> Tensor:
+    """Additive attention by the GPU's own kernel, which never holds a number for each pair."""
+    if isinstance(mask, Tensor):
+        check_mask(mask, n_queries=query.shape[-2], n_keys=key.shape[-2])
+        seen, allowed = None, mask.expand(*[1] * (4 - mask.ndim), *mask.shape)
+    else:
+        seen, allowed = mask, None
+    n_keys = key.shape[-2]
+    mean_len = n_keys / len(mask.key.lens) if isinstance(mask, Blocks) else n_keys
+    spans = spans_of(seen, query.shape[-2], n_keys, query.device)
+    # a batch of one for rows that have none; v may serve all heads
+    query_rows, key_rows, value_rows = (x if x.ndim == 4 else x[None] for x in (query, key, value))
+    v = torch.atleast_2d(v)
+    output = tiled_additive_attention(
+        query_rows, key_rows, value_rows, v, spans, allowed, dropout, mean_len
+    )
+    return output if query.ndim == 4 else output[0]
 
 
 def gaussian_as_dot(
@@ -139,6 +180,11 @@ def _dot_product(
         )
 
     match mask:
+        case Blocks() if kernels.can_take(query, key, value) and (dropout or _is_short(mask, key)):
+            check_packed_rows(query, mask.query)
+            check_packed_rows(key, mask.key)
+            spans = spans_of(mask, query.shape[-2], key.shape[-2], query.device)
+            return short_attention(query, key, value, spans, scale, dropout)
         case Blocks() if query.is_cuda and query.dtype.itemsize == 2 and not dropout:
             return _variable_length(query, key, value, mask, scale)
         case Blocks():
@@ -150,6 +196,11 @@ def _dot_product(
         case Tensor():
             check_mask(mask, n_queries=query.shape[-2], n_keys=key.shape[-2])
     return padded(query, key, value, mask)
+
+
+def _is_short(mask: Blocks, key: Tensor) -> bool:
+    """By what is known without looking at the lengths: tokens, and room for sentences."""
+    return key.shape[-2] <= SHORT * (len(mask.key.offsets) - 1)
 
 
 def _with_seeing_queries(

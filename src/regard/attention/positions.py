@@ -88,10 +88,12 @@ class RotaryPositions(nn.Module):
         self.register_buffer("sin", angles.sin().float(), False)
 
     def forward(
-        self, x: Float[Tensor, "... T E"], positions: Int[Tensor, "T"]
+        self, x: Float[Tensor, "... T E"], positions: Int[Tensor, "*N T"]
     ) -> Float[Tensor, "... T E"]:
-        """x R(i) for the token at place i, as a row times `rotation`."""
+        """x R(i) for the token at place i, as a row times `rotation`; rows may differ in place."""
         check_max_len(positions, self.max_len)
+        if positions.ndim > 1:
+            positions = positions.unsqueeze(-2)  # the same for all heads
         cos, sin = self.cos[positions].to(x.dtype), self.sin[positions].to(x.dtype)
         even, odd = x[..., 0::2], x[..., 1::2]
         return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)

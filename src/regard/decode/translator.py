@@ -19,7 +19,6 @@ from regard.decode.results import Attention, Score, Translation
 from regard.decode.search import Engine, Search, Sentence
 from regard.decode.wording import Direction, Wording, pieces_of, sentences_of
 from regard.errors import ConfigError, DataError, ModelError
-from regard.tensors import stored_dtype
 
 if TYPE_CHECKING:
     from regard.decode.engines.torch import TorchEngine
@@ -220,13 +219,8 @@ class Translator:
 
     @cached_property
     def _ctranslate2(self) -> Engine:
-        return CTranslate2Engine(self.bundle, self._computed_dtype(), threads=self.threads)
-
-    def _computed_dtype(self) -> Literal["int8", "float32"]:
-        """As asked; without a word, as the weights are stored, except that halves are no gain."""
-        if self.dtype == "auto":
-            return "int8" if stored_dtype(self.bundle.weights) == "int8" else "float32"
-        return "int8" if self.dtype == "int8" else "float32"
+        assert self.dtype != "bf16"  # torch was chosen then
+        return CTranslate2Engine(self.bundle, self.dtype, threads=self.threads)
 
     @cached_property
     def _torch(self) -> "TorchEngine":

@@ -82,12 +82,24 @@ class ResidualNorm(Protocol):
         """What comes out, from x and f's answer y."""
 
 
+class Norm(nn.LayerNorm):
+    """Mean 0 and variance 1, then scale and shift; the result is no wider than what came in.
+
+    Where products are in bf16, torch answers in float32, in which a norm's sums belong. But twice
+    the bytes from layer to layer would be twice the time that all but products take.
+    """
+
+    def forward(self, input: Float[Tensor, "*T D"]) -> Float[Tensor, "*T D"]:
+        """Every token by itself."""
+        return super().forward(input).to(input.dtype)
+
+
 class PostNorm(nn.Module):
     """norm(x + f(x)): the paper's."""
 
     def __init__(self, d_model: int, dropout: float) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(d_model)
+        self.norm = Norm(d_model)
         self.dropout = Dropout(dropout)
 
     def enter(self, x: Tensor) -> Tensor:
@@ -104,7 +116,7 @@ class PreNorm(nn.Module):
 
     def __init__(self, d_model: int, dropout: float) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(d_model)
+        self.norm = Norm(d_model)
         self.dropout = Dropout(dropout)
 
     def enter(self, x: Tensor) -> Tensor:
@@ -129,7 +141,7 @@ def make_residual(name: NormName, d_model: int, dropout: float) -> ResidualNorm:
 
 def final_norm(name: NormName, d_model: int) -> nn.Module:
     """Pre-norm layers leave a sum that nobody has normed; post-norm layers do not."""
-    return nn.LayerNorm(d_model) if name == "pre" else nn.Identity()
+    return Norm(d_model) if name == "pre" else nn.Identity()
 
 
 class Embedding(nn.Module):
@@ -137,7 +149,12 @@ class Embedding(nn.Module):
 
     The rows start with variance 1/d, so that a matrix shared with the output makes logits of
     variance 1; times sqrt(d) they weigh as much as the positions added to them.
+
+    `stream` is the type of the vectors while training, where it is not the weights': all layers
+    hand on what they were handed, so it is what lies between them.
     """
+
+    stream: torch.dtype | None = None
 
     def __init__(
         self,
@@ -156,11 +173,12 @@ class Embedding(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(
-        self, ids: Int[Tensor, "*B T"], positions: Int[Tensor, "T"]
+        self, ids: Int[Tensor, "*B T"], positions: Int[Tensor, "*#B T"]
     ) -> Float[Tensor, "*B T D"]:
         """The vectors that enter the first layer."""
         words = self.scale * F.embedding(ids, self.weight)
-        return self.dropout(words + self.positions(positions))
+        x = self.dropout(words + self.positions(positions))
+        return x.to(self.stream) if self.training and self.stream is not None else x
 
     def check(self, ids: Int[Tensor, "*B T"], side: str) -> None:
         """Refuse ids that are no words, which a GPU would answer by stopping altogether."""

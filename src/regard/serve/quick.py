@@ -9,7 +9,6 @@ from regard.decode.engines.ctranslate2 import CTranslate2Engine
 from regard.decode.search import Search, Sentence
 from regard.interchange.ctranslate2 import inexpressible
 from regard.serve.worker import Loading
-from regard.tensors import stored_dtype
 
 
 class QuickModels:
@@ -48,10 +47,7 @@ def open_models(loading: Loading) -> QuickModels:
         if inexpressible(bundle.model):
             engines.append(None)
             continue
-        dtype = loading.dtype
-        if dtype == "auto":  # as the weights are stored, except that halves are no gain
-            dtype = "int8" if stored_dtype(bundle.weights) == "int8" else "float32"
-        engine = CTranslate2Engine(bundle, dtype, threads=processors())
+        engine = CTranslate2Engine(bundle, loading.dtype, threads=processors())
         end = Sentence((bundle.src_tokenizer.vocab.eos,))
         for n_sentences in (1, 2 * engine.threads):  # few and many are run in different ways
             engine.search([end] * n_sentences, Search(beam=1, max_len=2))

@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 from torch import nn
 
+from regard.attention import kernels
 from regard.errors import ConfigError
 from regard.model.transformer import Transformer
 
@@ -35,7 +36,7 @@ class Precision:
 
     def narrow(self, network: nn.Module) -> None:
         """Where products are in bf16, let layers hand on bf16 too; norms still add in float32."""
-        if self.is_bf16 and isinstance(network, Transformer):
+        if kernels.ARE_HERE and self.is_bf16 and isinstance(network, Transformer):
             network.source.stream = network.target.stream = torch.bfloat16
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from regard.interchange.ctranslate2 import (
     source_word,
     target_word,
 )
+from regard.tensors import stored_dtype
 from regard.text.vocab import Vocabulary
 
 FEWEST, MOST = 192, 512  # tokens in a batch: more are no quicker, fewer are slower ...
@@ -73,7 +74,11 @@ class CTranslate2Engine:
     CTranslate2's products share badly, it would take six times as long.
     """
 
-    def __init__(self, bundle: Bundle, dtype: Dtype = "float32", *, threads: int = 0) -> None:
+    def __init__(
+        self, bundle: Bundle, dtype: Dtype | Literal["auto"] = "auto", *, threads: int = 0
+    ) -> None:
+        if dtype == "auto":  # as the weights are stored, except that halves are no gain
+            dtype = "int8" if stored_dtype(bundle.weights) == "int8" else "float32"
         self.model = bundle.model
         self.src, self.tgt = bundle.src_tokenizer.vocab, bundle.tgt_tokenizer.vocab
         self.threads = threads or os.cpu_count() or 1

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.attention import kernels
 from regard.bundle import Bundle
 from regard.decode.beam import beam_search
 from regard.decode.coverage import Weights, rescored
@@ -19,9 +20,11 @@ from regard.decode.ready import Ready, padded_ids
 from regard.decode.sampling import sample
 from regard.decode.scoring import attentions, scored
 from regard.decode.search import Hypothesis, Ids, Scored, Search, Sentence
+from regard.decode.slots import is_plain, search_by_room
 from regard.decode.terms import beams_for, lacking
 from regard.errors import ConfigError
 from regard.model.build import build_model
+from regard.model.transformer import Transformer
 from regard.model.weights import load_weights
 from regard.tensors import read_tensors
 
@@ -30,6 +33,7 @@ TOKENS = 2048  # ... and source tokens, counted for each hypothesis
 MANY = 512  # source tokens after which it pays to give memory back
 SCORED = 2048  # tokens of a side that are scored at once
 GPU = 8  # times as much is done at once there
+SLOTS = 16  # sentences from which on it pays there to record the search and replay it
 
 
 class TorchEngine:
@@ -96,6 +100,13 @@ class TorchEngine:
 
     def _found(self, sentences: Sequence[Sentence], search: Search) -> list[list[Hypothesis]]:
         """The hypotheses of sentences under their terms."""
+        if (
+            kernels.ARE_HERE
+            and self.device.type == "cuda"
+            and len(sentences) >= SLOTS
+            and self._is_plain(sentences, search)
+        ):
+            return self._found_in_slots(sentences, search)
         beams = [search.nbest if search.temperature else beams_for(s, search) for s in sentences]
         found: list[list[Hypothesis]] = [[] for _ in sentences]
         sizes = [(n, len(one.ids)) for n, one in zip(beams, sentences, strict=True)]
@@ -115,6 +126,26 @@ class TorchEngine:
                 give_back_memory()
         if search.coverage_penalty:
             found = self._covering(sentences, found, search.coverage_penalty)
+        return [own[: search.nbest] for own in found]
+
+    def _is_plain(self, sentences: Sequence[Sentence], search: Search) -> bool:
+        return isinstance(self.network, Transformer) and is_plain(sentences, search, self.eos)
+
+    def _found_in_slots(
+        self, sentences: Sequence[Sentence], search: Search
+    ) -> list[list[Hypothesis]]:
+        """The same without waiting for the network at every word."""
+        assert isinstance(self.network, Transformer)
+        found = search_by_room(
+            self.network,
+            sentences,
+            search,
+            pad=self.pad,
+            bos=self.bos,
+            eos=self.eos,
+            longest=self.longest,
+            device=self.device,
+        )
         return [own[: search.nbest] for own in found]
 
     @torch.inference_mode()

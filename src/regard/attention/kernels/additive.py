@@ -1,0 +1,300 @@
+"""Additive attention without its (queries, keys, hidden) tensor, on a GPU.
+
+    s_ij = sum_a v_a tanh(q_ia + k_ja)
+
+Tiles as in `short.py`, and memory linear in length. There is no tanh in it: with x = e^(2q) and
+y = e^(2k), which are one number for each row and coordinate and not for each pair,
+
+    tanh(q + k) = 1 - 2 / (1 + x y)
+
+and softmax does not see the sum of the ones. What is left for each pair and coordinate are some
+products and a share of a reciprocal. Beyond 43, where e^(2q) ends, coordinates of q and k count
+as 43.
+"""
+
+from typing import Any
+
+import torch
+import triton
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from regard.attention.kernels import additive_programs
+from regard.attention.kernels.short import Tiles
+from regard.attention.kernels.spans import Spans
+
+FARTHEST = 43.0
+LONG = 128  # tokens a sentence, from which on larger tiles pay
+
+
+def forward_tiles(is_long: bool) -> Tiles:
+    """What was fastest; `benchmarks/kernels_gpu.py` compares."""
+    return Tiles(16, 64, 1, 1) if is_long else Tiles(16, 32, 1, 1)
+
+
+def backward_tiles(is_long: bool) -> Tiles:
+    """The same for the way back."""
+    return Tiles(16, 32, 1, 1) if is_long else Tiles(16, 16, 1, 1)
+
+
+def tiled_additive_attention(
+    query: Float[Tensor, "B H Q A"],
+    key: Float[Tensor, "B H K A"],
+    value: Float[Tensor, "B H K U"],
+    v: Float[Tensor, "#H A"],
+    spans: Spans,
+    mask: Bool[Tensor, "#B #H #Q K"] | None,
+    dropout: float,
+    mean_len: float,
+) -> Float[Tensor, "B H Q U"]:
+    """As `attend` with `additive_scores`: keys within the spans that the mask, if any, allows."""
+    if mask is not None:
+        mask = mask.expand(*query.shape[:3], key.shape[2])
+    seed = torch.randint(2**62, (), device=query.device) if dropout else spans.first_key[0]
+    output, _ = _attend(
+        query,
+        key,
+        value,
+        v.float().expand(query.shape[1], -1),
+        *(exponentials(x.detach()).transpose(-2, -1).contiguous() for x in (query, key)),
+        spans.first_key,
+        spans.end_key,
+        spans.first_query,
+        spans.end_query,
+        mask,
+        seed,
+        dropout,
+        mean_len >= LONG,
+    )
+    return output
+
+
+def exponentials(x: Float[Tensor, "B H P A"]) -> Float[Tensor, "B H P _"]:
+    """e^(2x), with zeros up to a power of two coordinates."""
+    powers = (2.0 * x.float().clamp(-FARTHEST, FARTHEST)).exp()
+    return F.pad(powers, (0, room(x.shape[-1]) - x.shape[-1])).contiguous()
+
+
+def room(n_hidden: int) -> int:
+    """How many coordinates a row has room for."""
+    return max(triton.next_power_of_2(n_hidden), 16)
+
+
+@torch.library.custom_op("regard::additive_attention", mutates_args=())
+def _attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    v: Tensor,
+    x: Tensor,
+    y: Tensor,
+    first_key: Tensor,
+    end_key: Tensor,
+    first_query: Tensor,
+    end_query: Tensor,
+    mask: Tensor | None,
+    seed: Tensor,
+    dropout: float,
+    is_long: bool,
+) -> tuple[Tensor, Tensor]:
+    """The averaged values, and the base-2 logarithm of each query's sum of exponentials.
+
+    Query, key and the spans of keys are for the way back.
+    """
+    tiles = forward_tiles(is_long)
+    return attend_forward(x, y, v, value, first_key, end_key, mask, seed, dropout, tiles)
+
+
+@_attend.register_fake
+def _(query, key, value, v, x, *_):
+    n_batch, n_heads, n_queries, _ = query.shape
+    output = value.new_empty(n_batch, n_heads, n_queries, value.shape[-1])
+    return output, x.new_empty(n_batch, n_heads, n_queries)
+
+
+@torch.library.custom_op("regard::additive_attention_backward", mutates_args=())
+def _attend_backward(
+    grad: Tensor,
+    x: Tensor,
+    y: Tensor,
+    v: Tensor,
+    value: Tensor,
+    log_sum: Tensor,
+    delta: Tensor,
+    first_query: Tensor,
+    end_query: Tensor,
+    mask: Tensor | None,
+    seed: Tensor,
+    dropout: float,
+    is_long: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of query and key like x and y, of v for each group, and of the values.
+
+    Here x and y have a row for each query and key.
+    """
+    tiles = backward_tiles(is_long)
+    spans = first_query, end_query
+    return attend_backward(grad, x, y, v, value, log_sum, delta, spans, mask, seed, dropout, tiles)
+
+
+@_attend_backward.register_fake
+def _(grad, x, y, v, value, *_):
+    return (
+        torch.empty_like(x),
+        torch.empty_like(y),
+        x.new_empty(*x.shape[:2], x.shape[-1]),
+        torch.empty_like(value, memory_format=torch.contiguous_format),
+    )
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    query, key, value, v, _, _, _, _, first_query, end_query, mask, seed, *ctx.settings = inputs
+    ctx.save_for_backward(query, key, value, v, *output, first_query, end_query, mask, seed)
+
+
+def _differentiate(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    query, key, value, v, output, log_sum, first_query, end_query, mask, seed = ctx.saved_tensors
+    delta = (grad.float() * output.float()).sum(-1)
+    d_query, d_key, d_v, d_value = _attend_backward(
+        grad,
+        exponentials(query),
+        exponentials(key),
+        v,
+        value,
+        log_sum,
+        delta,
+        first_query,
+        end_query,
+        mask,
+        seed,
+        *ctx.settings,
+    )
+    n_hidden = v.shape[-1]
+    return (
+        d_query[..., :n_hidden].to(query.dtype),
+        d_key[..., :n_hidden].to(key.dtype),
+        d_value,
+        d_v[..., :n_hidden].sum(0),
+        *[None] * 10,
+    )
+
+
+_attend.register_autograd(_differentiate, setup_context=_keep)
+
+
+def attend_forward(
+    x: Tensor,
+    y: Tensor,
+    v: Tensor,
+    value: Tensor,
+    first_key: Tensor,
+    end_key: Tensor,
+    mask: Tensor | None,
+    seed: Tensor,
+    dropout: float,
+    tiles: Tiles,
+) -> tuple[Tensor, Tensor]:
+    """One launch: a program for each tile of queries and group."""
+    n_batch, n_heads, n_room, n_queries = x.shape
+    n_keys, width = value.shape[2:]
+    value = value if value.stride(-1) == 1 else value.contiguous()
+    output = value.new_empty(n_batch, n_heads, n_queries, width)
+    log_sum = x.new_empty(n_batch, n_heads, n_queries)
+    additive_programs.forward[(triton.cdiv(n_queries, tiles.rows) * n_batch * n_heads,)](
+        x,
+        y,
+        _like_rows(v, n_room),
+        value,
+        first_key,
+        end_key,
+        value if mask is None else mask.view(torch.uint8),
+        seed,
+        output,
+        log_sum,
+        _strides(value, mask),
+        n_queries,
+        n_keys,
+        n_heads,
+        dropout,
+        **_constants(v, value, mask, dropout, tiles),
+    )
+    return output, log_sum
+
+
+def attend_backward(
+    grad: Tensor,
+    x: Tensor,
+    y: Tensor,
+    v: Tensor,
+    value: Tensor,
+    log_sum: Tensor,
+    delta: Tensor,
+    spans: tuple[Tensor, Tensor],
+    mask: Tensor | None,
+    seed: Tensor,
+    dropout: float,
+    tiles: Tiles,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """One launch: a program for each tile of keys and group, with some memory of its own."""
+    n_batch, n_heads, n_queries, n_room = x.shape
+    n_keys = value.shape[2]
+    n_programs = triton.cdiv(n_keys, tiles.rows) * n_batch * n_heads
+    value = value if value.stride(-1) == 1 else value.contiguous()
+    d_query, d_key = torch.zeros_like(x), torch.empty_like(y)
+    d_v = x.new_zeros(n_batch, n_heads, n_room)
+    d_value = torch.empty_like(value, memory_format=torch.contiguous_format)
+    additive_programs.backward[(n_programs,)](
+        *(rows.transpose(-2, -1).contiguous() for rows in (x, y)),
+        x,
+        y,
+        _like_rows(v, n_room),
+        value,
+        grad.contiguous(),
+        log_sum,
+        delta.contiguous(),
+        *spans,
+        value if mask is None else mask.view(torch.uint8),
+        seed,
+        x.new_empty(n_programs, tiles.rows, tiles.step),
+        d_query,
+        d_key,
+        d_v,
+        d_value,
+        _strides(value, mask),
+        n_queries,
+        n_keys,
+        n_heads,
+        dropout,
+        **_constants(v, value, mask, dropout, tiles),
+    )
+    return d_query, d_key, d_v, d_value
+
+
+def _constants(
+    v: Tensor, value: Tensor, mask: Tensor | None, dropout: float, tiles: Tiles
+) -> dict[str, int]:
+    """What is compiled into a program."""
+    n_hidden, width = v.shape[-1], value.shape[-1]
+    return {
+        "HIDDEN": -(-n_hidden // 4) * 4,  # four at a time
+        "ROOM": room(n_hidden),
+        "WIDTH": width,
+        "PADDED": max(triton.next_power_of_2(width), 16),
+        "ROWS": tiles.rows,
+        "STEP": tiles.step,
+        "MASKED": mask is not None,
+        "DROPS": dropout > 0,
+        "FAST": value.is_cuda,
+        "num_warps": tiles.n_warps * max(room(n_hidden) // 64, 1),
+        "num_stages": tiles.n_stages,
+    }
+
+
+def _like_rows(v: Tensor, n_room: int) -> Tensor:
+    return F.pad(v, (0, n_room - v.shape[-1])).contiguous()
+
+
+def _strides(value: Tensor, mask: Tensor | None) -> tuple[int, ...]:
+    """Batch, head and row of the values; all four of the mask."""
+    return (*value.stride()[:3], *((0, 0, 0, 0) if mask is None else mask.stride()))

@@ -1,0 +1,299 @@
+"""Beam search that never waits: all of it happens where the network is, in memory of fixed size.
+
+A sentence has a slot, which is a row for each beam. Every step is the same program on the same
+memory, so a GPU can replay it as it was recorded; only every so many steps does anybody look which
+sentences are done. Their slots go to sentences that wait, so that none idles for the longest.
+
+Nothing is copied to remember what was said: each step writes down its words, and which beam each
+came from, and a hypothesis is read off backwards when its sentence is done. The hypotheses are
+those of `beam.py`, for searches without rules; one beam is the greedy search.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.attention.cache import SlotKVCache
+from regard.attention.masks import padding_mask
+from regard.decode.ready import padded_ids
+from regard.decode.rules import rules_of
+from regard.decode.search import Hypothesis, Ids, Search, Sentence
+from regard.decode.terms import best_first
+from regard.model.transformer import Transformer, TransformerState
+
+ROWS = 2048  # beams of all slots together ...
+TOKENS = 2**19  # ... and the tokens that they have room for
+ROOM = 64  # words; sentences that may have about as many go together
+LOOK = 8  # steps between two looks at which sentences are done
+READ = 0.125  # share of the slots that is free before new sentences are read
+
+
+def is_plain(sentences: Sequence[Sentence], search: Search, eos: int) -> bool:
+    """Whether the search asks for no more than the likeliest words."""
+    asks_more = search.temperature or search.groups > 1 or search.coverage_penalty
+    return not asks_more and not rules_of(sentences, search, eos)
+
+
+def search_by_room(
+    network: Transformer,
+    sentences: Sequence[Sentence],
+    search: Search,
+    *,
+    pad: int,
+    bos: int,
+    eos: int,
+    longest: int,
+    device: torch.device,
+) -> list[list[Hypothesis]]:
+    """`search_in_slots`, sentences that need about as much room together."""
+    rooms: dict[int, list[int]] = defaultdict(list)
+    for number, one in enumerate(sentences):
+        rooms[-(-_limit(one, search, longest) // ROOM) * ROOM].append(number)
+    found: list[list[Hypothesis]] = [[] for _ in sentences]
+    for room, chosen in sorted(rooms.items()):
+        own = search_in_slots(
+            network,
+            [sentences[number] for number in chosen],
+            search,
+            pad=pad,
+            bos=bos,
+            eos=eos,
+            longest=longest,
+            n_slots=max(min(ROWS, TOKENS // room) // search.beam, 1),
+            device=device,
+        )
+        for number, hypotheses in zip(chosen, own, strict=True):
+            found[number] = hypotheses
+    return found
+
+
+@torch.inference_mode()
+def search_in_slots(
+    network: Transformer,
+    sentences: Sequence[Sentence],
+    search: Search,
+    *,
+    pad: int,
+    bos: int,
+    eos: int,
+    longest: int,
+    n_slots: int,
+    device: torch.device,
+) -> list[list[Hypothesis]]:
+    """For each sentence its hypotheses, the best first, as many as there are beams."""
+    limits = [_limit(one, search, longest) for one in sentences]
+    src_len = max(len(one.ids) for one in sentences)
+    n_slots = min(n_slots, len(sentences))
+    slots = Slots(network, search, n_slots, src_len, max(limits), bos=bos, eos=eos, device=device)
+    step = _recorded(slots.step, device)
+    found: list[list[Hypothesis]] = [[] for _ in sentences]
+    waiting, owners = deque(range(len(sentences))), [-1] * n_slots
+    while waiting or max(owners) >= 0:
+        free = [slot for slot, owner in enumerate(owners) if owner < 0]
+        if waiting and len(free) >= READ * n_slots:
+            free = free[: len(waiting)]
+            chosen = [waiting.popleft() for _ in free]
+            for slot, number in zip(free, chosen, strict=True):
+                owners[slot] = number
+            slots.read(free, [sentences[n].ids for n in chosen], [limits[n] for n in chosen], pad)
+        for _ in range(LOOK):
+            step()
+        is_open = slots.is_open.tolist()  # the one place where anybody waits
+        done = [slot for slot, owner in enumerate(owners) if owner >= 0 and not is_open[slot]]
+        for slot, own in zip(done, slots.hypotheses(done), strict=True):
+            found[owners[slot]], owners[slot] = own, -1
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What the steps of each slot wrote down, by step and beam; the last step is nobody's."""
+
+    words: Int[Tensor, "B T W"]
+    parents: Int[Tensor, "B T W"]  # the beam that each word followed
+    end_scores: Float[Tensor, "B T W"]  # of those that ended; minus infinity where none did
+    end_parents: Int[Tensor, "B T W"]
+
+    @classmethod
+    def empty(cls, n_slots: int, n_steps: int, beam: int, device: torch.device) -> "_Written":
+        """Room for so many steps, and one for slots that are closed."""
+        room = (n_slots, n_steps + 1, beam)
+        words, parents, ends = torch.zeros(3, *room, dtype=torch.int64, device=device)
+        scores = torch.zeros(room, dtype=torch.float64, device=device)
+        return cls(words, parents, scores, ends)
+
+    def write(self, step_B: Tensor, *columns_BW: Tensor) -> None:
+        """One step of every slot, each at its own place."""
+        parts = (self.words, self.parents, self.end_scores, self.end_parents)
+        for part, column in zip(parts, columns_BW, strict=True):
+            place = step_B[:, None, None].expand(-1, 1, part.shape[2])
+            part.scatter_(1, place, column[:, None])
+
+    def of(self, slots: Int[Tensor, "_"]) -> tuple[NDArray[Any], ...]:
+        """What these slots wrote, beside the device."""
+        parts = (self.words, self.parents, self.end_scores, self.end_parents)
+        return tuple(part.index_select(0, slots).cpu().numpy() for part in parts)
+
+
+class Slots:
+    """Places for sentences, and the search in all of them at once."""
+
+    def __init__(
+        self,
+        network: Transformer,
+        search: Search,
+        n_slots: int,
+        src_len: int,
+        max_len: int,
+        *,
+        bos: int,
+        eos: int,
+        device: torch.device,
+    ) -> None:
+        self.network, self.device = network, device
+        self.beam, self.penalty = search.beam, search.length_penalty
+        self.bos, self.eos, self.max_len = bos, eos, max_len
+        like = network.decoder.remember(network.source.weight.new_zeros(1, 1, _width(network)))
+        n_rows = n_slots * self.beam
+        self.caches = tuple(SlotKVCache.empty(key, n_rows, max_len) for key, _ in like)
+        memory = tuple(
+            (_room(key, n_slots, src_len), _room(value, n_slots, src_len)) for key, value in like
+        )
+        self.sees = torch.ones(n_slots, 1, src_len, dtype=torch.bool, device=device)
+        self.state = TransformerState(self.caches, memory, self.sees)
+        self.token = torch.full((n_rows,), bos, device=device)
+        self.totals = torch.zeros(n_slots, self.beam, dtype=torch.float64, device=device)
+        self.is_open: Bool[Tensor, "B"] = torch.zeros(n_slots, dtype=torch.bool, device=device)
+        self.n_said, self.limits, self.n_finished = torch.zeros(
+            3, n_slots, dtype=torch.int64, device=device
+        )
+        self.first_rows = torch.arange(n_slots, device=device)[:, None] * self.beam
+        self.written = _Written.empty(n_slots, max_len, self.beam, device)
+
+    def read(
+        self, slots: Sequence[int], rows: Sequence[Ids], limits: Sequence[int], pad: int
+    ) -> None:
+        """New sentences into slots that are free."""
+        at = torch.tensor(slots, device=self.device)
+        ids, layout = padded_ids(rows, pad, self.device)
+        remembered = self.network.decoder.remember(self.network.encode(ids, layout).output)
+        for own, new in zip(self.state.memory, remembered, strict=True):
+            for part, fresh in zip(own, new, strict=True):
+                part[:, :, : ids.shape[1]].index_copy_(0, at, fresh)
+        self.sees.index_copy_(0, at, padding_mask(layout.lens, self.sees.shape[-1]))
+        first = torch.full((self.beam,), -torch.inf, dtype=torch.float64, device=self.device)
+        first[0] = 0.0  # all beams begin alike, so one of them does
+        self.totals[at] = first
+        self.token.view(-1, self.beam)[at] = self.bos
+        self.n_said[at], self.n_finished[at] = 0, 0
+        self.limits[at] = torch.tensor(limits, device=self.device)
+        self.is_open[at] = True
+        own_rows = self.first_rows[at] + torch.arange(self.beam, device=self.device)
+        for cache in self.caches:
+            cache.begin_anew(own_rows.flatten())
+
+    def step(self) -> None:
+        """One word more in every slot that is open."""
+        logits, _ = self.network.step(self.token, self.state)
+        best, beams, words = self._candidates(logits)
+        is_end = words == self.eos
+        length = (self.n_said + 1).double()[:, None]
+        ends = torch.where(is_end, best / length**self.penalty, -torch.inf)[:, : self.beam]
+        n_finished = self.n_finished + ends.isfinite().sum(1)
+        goes_on = self.is_open & (n_finished < self.beam)
+
+        others = is_end.long().argsort(dim=1, stable=True)[:, : self.beam]
+        totals = best.masked_fill(is_end, -torch.inf).gather(1, others)
+        totals = torch.where(goes_on[:, None], totals, -torch.inf)
+        parents, said = beams.gather(1, others), words.gather(1, others)
+        place = torch.where(self.is_open, self.n_said, self.max_len)
+        self.written.write(place, said, parents, ends, beams[:, : self.beam])
+
+        rows = self.first_rows + torch.where(self.is_open[:, None], parents, 0)
+        self.state.reorder(rows.flatten())
+        self.token.copy_(said.flatten())
+        self.totals.copy_(torch.where(self.is_open[:, None], totals, self.totals))
+        self.n_finished.copy_(torch.where(self.is_open, n_finished, self.n_finished))
+        self.n_said.add_(self.is_open)
+        has_more = goes_on & (self.n_said < self.limits) & totals.isfinite().any(1)
+        self.is_open.copy_(has_more)
+
+    def _candidates(self, logits: Float[Tensor, "N V"]) -> tuple[Tensor, Tensor, Tensor]:
+        """Twice as many as there are beams, the best first: totals, beams and words."""
+        n = min(2 * self.beam, logits.shape[-1])
+        log_p, words = logits.float().log_softmax(-1).topk(n)
+        totals = (self.totals.flatten()[:, None] + log_p.double()).view(len(self.totals), -1)
+        order = totals.argsort(dim=1, descending=True, stable=True)[:, : 2 * self.beam]
+        words = words.view(len(self.totals), -1).gather(1, order)
+        return totals.gather(1, order), order // n, words
+
+    def hypotheses(self, slots: Sequence[int]) -> list[list[Hypothesis]]:
+        """What the sentences in these slots have come to, the best first."""
+        if not slots:
+            return []
+        at = torch.tensor(slots, device=self.device)
+        written = self.written.of(at)
+        totals = self.totals[at].tolist()
+        n_said, n_finished = self.n_said[at].tolist(), self.n_finished[at].tolist()
+        found = []
+        for i, own in enumerate(zip(*written, strict=True)):
+            n = n_said[i]
+            words, parents, end_scores, end_parents = (part[:n] for part in own)
+            hypotheses = [
+                Hypothesis(
+                    _said(words, parents, t, end_parents[t, c]), float(end_scores[t, c]), True
+                )
+                for t, c in np.argwhere(np.isfinite(end_scores)).tolist()
+            ]
+            if n_finished[i] < self.beam:  # the others were cut off
+                hypotheses += [
+                    Hypothesis(_said(words, parents, n, beam), total / n**self.penalty, False)
+                    for beam, total in enumerate(totals[i])
+                    if np.isfinite(total)
+                ]
+            found.append(best_first(hypotheses, ())[: self.beam])
+        return found
+
+
+def _limit(sentence: Sentence, search: Search, longest: int) -> int:
+    return min(search.max_len or 2 * len(sentence.ids) + 20, longest)
+
+
+def _said(words: NDArray[np.int64], parents: NDArray[np.int64], n: int, beam: int) -> Ids:
+    """The first n words of a beam, followed back."""
+    said = []
+    for t in range(n - 1, -1, -1):
+        said.append(int(words[t, beam]))
+        beam = parents[t, beam]
+    return tuple(reversed(said))
+
+
+def _recorded(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    """The same step, replayed from a recording where that is possible; nothing is open yet."""
+    if device.type != "cuda":
+        return step
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):  # what is made once, is made now
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+def _room(like: Tensor, n_slots: int, src_len: int) -> Tensor:
+    return like.new_zeros(n_slots, like.shape[1], src_len, like.shape[3])
+
+
+def _width(network: Transformer) -> int:
+    return network.source.weight.shape[1]

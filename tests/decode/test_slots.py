@@ -1,0 +1,93 @@
+"""The search that never waits finds what the search beside it finds."""
+
+import random
+
+import pytest
+import torch
+
+from regard.config import ModelConfig
+from regard.decode import slots
+from regard.decode.engines.torch import TorchEngine
+from regard.decode.search import Search, Sentence
+from regard.model import build_model
+
+EOS = 2
+
+
+def engine(device="cpu", **settings):
+    torch.manual_seed(0)
+    config = ModelConfig(
+        d_model=16, n_heads=2, n_layers=2, d_ff=16, max_len=24, output_bias=True, **settings
+    )
+    network = build_model(config, 12, 12).to(device).eval()
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.mul_(3.0 if weight.ndim > 1 else 1.0)  # so that it is sure of some words
+        network.output.bias[EOS] = 2.0
+    return TorchEngine([network], pad=0, bos=1, eos=EOS, longest=24, device=torch.device(device))
+
+
+def sentences(n, longest=9):
+    draw = random.Random(1)
+    return [
+        Sentence(tuple(draw.choices(range(3, 12), k=draw.randint(1, longest)))) for _ in range(n)
+    ]
+
+
+def assert_same(found, expected):
+    assert [[(h.ids, h.is_finished) for h in own] for own in found] == [
+        [(h.ids, h.is_finished) for h in own] for own in expected
+    ]
+    for own, others in zip(found, expected, strict=True):
+        assert [h.score for h in own] == pytest.approx([h.score for h in others], abs=1e-4)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+@pytest.mark.parametrize("beam", [1, 2, 5])
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_slots_find_what_the_search_beside_the_network_finds(monkeypatch, positions, beam, penalty):
+    """With fewer slots than sentences, so that they are used again while others are not done."""
+    monkeypatch.setattr(slots, "ROWS", 3 * beam)
+    monkeypatch.setattr(slots, "ROOM", 8)
+    search = Search(beam=beam, nbest=beam, length_penalty=penalty, max_len=0)
+    ours, some = engine(positions=positions), sentences(9, longest=4)
+    expected = ours.search(some, search)
+    assert_same(ours._found_in_slots(some, search), expected)
+    ends = [one.is_finished for own in expected for one in own]
+    assert any(ends), "some come to an end ..."
+    assert not all(ends), "... and some are cut off"
+
+
+def test_a_word_or_two_are_enough_for_the_narrowest_limits():
+    search = Search(beam=3, nbest=3, max_len=1)
+    ours, some = engine(), sentences(4)
+    assert_same(ours._found_in_slots(some, search), ours.search(some, search))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"temperature": 1.0},
+        {"groups": 5},
+        {"coverage_penalty": 0.2},
+        {"no_repeat": 3},
+        {"forbidden": ((3,),)},
+        {"min_len": 2},
+    ],
+)
+def test_a_search_that_asks_for_more_is_not_plain(asked):
+    assert slots.is_plain(sentences(2), Search(), EOS)
+    assert not slots.is_plain(sentences(2), Search(**asked), EOS)
+
+
+def test_a_sentence_that_begins_or_has_to_say_something_is_not_plain():
+    assert not slots.is_plain([Sentence((3, 4), prefix=(5,))], Search(), EOS)
+    assert not slots.is_plain([Sentence((3, 4), terms=(((5,),),))], Search(), EOS)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("beam", [1, 5])
+def test_on_a_gpu_the_recorded_search_finds_what_a_cpu_finds(beam):
+    search = Search(beam=beam, nbest=beam)
+    some = sentences(64)
+    assert_same(engine("cuda").search(some, search), engine().search(some, search))
