@@ -55,7 +55,16 @@ NAVIGATION: tuple[Section, ...] = (
     (
         "Use",
         "使用",
-        ("training", "data", "translating", "documents", "serving", "attend", "interchange"),
+        (
+            "training",
+            "data",
+            "translating",
+            "documents",
+            "machines",
+            "serving",
+            "attend",
+            "interchange",
+        ),
     ),
     ("Understand", "理解", ("attention", "model", "architecture", "performance", "reliability")),
     (

@@ -1,19 +1,21 @@
 """A file translated into another."""
 
 import gzip
+from pathlib import Path
 
 import pytest
 
 from regard.cli import bulk
 from regard.cli.main import main
 
+NUMERALS = Path(__file__).parents[1] / "models" / "numerals"
 LINES = ["十二", "", "三分之二", "三百零五元四角二分"]
 SAID = ["twelve", "", "two thirds", "305 yuan 42 fen"]
 
 
 def translate(*arguments):
     with pytest.raises(SystemExit) as left:
-        main(["translate", *map(str, arguments)])
+        main(["translate", "--model", str(NUMERALS), *map(str, arguments)])
     return left.value.code or 0
 
 
@@ -63,7 +65,7 @@ def half_done(tmp_path, monkeypatch):
     whole = target.read_bytes()
     target.unlink()
 
-    real, calls = bulk._note, []
+    real, calls = bulk.note, []
 
     def note_twice(*arguments):
         real(*arguments)
@@ -71,9 +73,9 @@ def half_done(tmp_path, monkeypatch):
         if len(calls) == 3:  # the beginning, and two chunks
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(bulk, "_note", note_twice)
+    monkeypatch.setattr(bulk, "note", note_twice)
     assert translate("-i", source, "-o", target) == 130
-    monkeypatch.setattr(bulk, "_note", real)
+    monkeypatch.setattr(bulk, "note", real)
     with (tmp_path / "a.en.part").open("ab") as part:
         part.write(b"half a chu")
     return source, target, whole

@@ -69,7 +69,7 @@ def test_what_is_said_to_the_person_is_in_their_language(catalogue, capsys, monk
 
 def test_a_document_that_was_stopped_goes_on_to_the_same_output(catalogue, capsys, monkeypatch):
     monkeypatch.setattr(documents, "CHUNK", 1)
-    target, real, calls = catalogue.with_name("b.po"), bulk._note, []
+    target, real, calls = catalogue.with_name("b.po"), bulk.note, []
 
     def note_twice(*arguments):
         real(*arguments)
@@ -77,7 +77,7 @@ def test_a_document_that_was_stopped_goes_on_to_the_same_output(catalogue, capsy
         if len(calls) == 3:  # the beginning, and two units
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(bulk, "_note", note_twice)
+    monkeypatch.setattr(bulk, "note", note_twice)
     assert translate("-i", catalogue, "-o", target) == 130
     assert not target.exists()
     assert translate("-i", catalogue, "-o", target) == 2

@@ -1,6 +1,6 @@
 """A run of 50 updates in float64, alone or as one of several ranks; its weights go to a file.
 
-python ranks.py OUT KIND [STOP_AT]     KIND is ddp or fsdp; alone, two batches make an update
+python ranks.py OUT KIND [STOP_AT]     KIND is ddp or fsdp; alone, six batches make an update
 """
 
 import sys
@@ -25,7 +25,7 @@ from regard.train.parallel import Parallel
 from regard.train.trainer import Trainer
 
 VOCAB = Vocabulary(("<pad>", "<s>", "</s>", "<unk>", *"abcdefgh"), pad=0, bos=1, eos=2, unk=3)
-BATCHES, STEPS = 2, 50  # batches to an update, over all ranks
+BATCHES, STEPS = 6, 50  # batches to an update, over all ranks: one, two or three
 
 
 def batch(number):

@@ -11,7 +11,7 @@ import torch
 from regard import __version__
 from regard.config import Config, ModelConfig, TrainConfig
 from regard.errors import ConfigError, ResourceError
-from regard.train.folder import check_same, differences, facts, locked, record, recorded
+from regard.train.folder import check_same, differences, facts, locked, record, recorded, spread
 
 HOLDER = """
 import fcntl, os, sys
@@ -129,11 +129,10 @@ def test_each_change_that_matters_is_refused_by_its_name(section, name, value, s
 
 
 def test_all_changes_are_said_at_once_and_in_chinese_too():
-    now = facts_of(Config(train=TrainConfig(tokens=9, seed=4)), ranks=2, text="xyz")
+    now = facts_of(Config(train=TrainConfig(tokens=9, seed=4)), text="xyz")
     sentence = (
         "train.tokens was 4096 when this run began and is 9 now; "
-        "train.seed was 1 when this run began and is 4 now; "
-        f"the number of processes was 1 when this run began and is 2 now{OFFER}"
+        f"train.seed was 1 when this run began and is 4 now{OFFER}"
     )
     with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$") as caught:
         check_same(began(), now)
@@ -150,10 +149,19 @@ def test_another_text_under_the_same_settings_is_refused():
 def test_what_keeps_a_run_from_repeating_to_the_bit_is_told():
     before = facts_of()
     assert differences(before, facts_of()) == []
-    now = facts_of(threads=64, device="NVIDIA H200")
+    now = facts_of(threads=64, device="NVIDIA H200", ranks=3)
     now["versions"] = {**now["versions"], "torch": "9.9"}
     assert differences(before, now) == [
+        "processes 1 → 3",
         f"threads {before['threads']} → 64",
         f"torch {torch.__version__} → 9.9",
         "device cpu → NVIDIA H200",
     ]
+
+
+@pytest.mark.parametrize(
+    ("accumulate", "began", "ranks", "expected"),
+    [(3, 2, 3, 2), (3, 2, 1, 6), (1, 2, 1, 2), (1, 2, 3, 1), (1, 1, 8, 1), (4, 3, 3, 4)],
+)
+def test_other_ranks_share_an_update_of_about_as_many_batches(accumulate, began, ranks, expected):
+    assert spread(accumulate, began, ranks) == expected

@@ -46,10 +46,12 @@ def test_two_ranks_with_uneven_batches_equal_one(tmp_path, alone, kind):
     assert furthest(run(tmp_path / "two", kind, ranks=2), alone) < 1e-9
 
 
-@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (2, 3)])
 def test_a_checkpoint_of_so_many_ranks_goes_on_with_another_number(tmp_path, alone, before, after):
     run(tmp_path / "run", "fsdp", ranks=before, stop_at=25)
-    assert furthest(run(tmp_path / "run", "fsdp", ranks=after), alone) < 1e-9
+    # A third is no binary fraction, and Adam divides the smallest gradients by their own size.
+    near = 1e-6 if after == 3 else 1e-9
+    assert furthest(run(tmp_path / "run", "fsdp", ranks=after), alone) < near
 
 
 def test_the_death_of_another_rank_is_a_sentence_and_other_errors_are_themselves():

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regard.cli.language import language
 from regard.cli.lines import chunks, readable, written
@@ -47,9 +47,14 @@ def check_places(source: Path | None, target: Path | None, *, is_document: bool 
 
 
 def _check_source(source: Path, is_document: bool) -> None:
-    """Refuse what is there not, and what would be spoiled if it were read as lines."""
+    """Refuse what is there not, and what is no text."""
     if not source.is_file():
         raise DataError("there is no file {path}", path=source)
+    check_kind(source, is_document)
+
+
+def check_kind(source: Path, is_document: bool = False) -> None:
+    """Refuse what would be spoiled if it were read as lines."""
     kind = bare_path(source).suffix.lower()
     if not is_document and (kind in OTHERS or (kind in FORMATS and kind != ".tsv")):
         raise ConfigError(
@@ -82,7 +87,7 @@ def translate_file(
     models: Sequence[Path],
 ) -> None:
     """Translate a file, chunk by chunk; what is there already is kept if asked to resume."""
-    size = CHUNK if asked.device == "cpu" else CHUNK * GPU
+    size = chunk_size(asked.device)
     n_lines = sum(map(len, chunks(source, size)))
     facts = {
         "input": sha256(source),
@@ -101,6 +106,11 @@ def translate_file(
     clear(part)
 
 
+def chunk_size(device: str) -> int:
+    """How many lines are translated and written together."""
+    return CHUNK if device == "cpu" else CHUNK * GPU
+
+
 def write_chunks(
     part: Path,
     facts: Mapping[str, Any],
@@ -110,10 +120,14 @@ def write_chunks(
     resume: bool,
 ) -> None:
     """The lines that are said of each chunk, and of how many before it, from where it was left."""
-    done = _begin(part, facts, resume=resume)
-    total, words = (facts["lines"], "lines") if "lines" in facts else (facts["units"], "units")
-    first = 0
-    with part.open("ab") as out, _Progress(total, words) as progress:
+    done = begin(part, facts, resume=resume)
+    words = "lines" if "lines" in facts else "units"
+    total, pace, first = facts[words], _PACE[words][language()], 0
+
+    def told(done: int, speed: float) -> str:
+        return pace.format(done=done, total=total, speed=speed)
+
+    with part.open("ab") as out, Progress(total, told) as progress:
         for number, chunk in enumerate(work):
             if number >= done["chunks"]:
                 for line in said(chunk, first):
@@ -121,7 +135,7 @@ def write_chunks(
                 out.flush()
                 os.fsync(out.fileno())
                 done = {"chunks": number + 1, "bytes": out.tell()}
-                _note(part, facts, done)
+                note(part, facts, done)
             first += len(chunk)
             progress.reached(first)
 
@@ -132,7 +146,7 @@ def clear(part: Path) -> None:
     _sidecar(part).unlink(missing_ok=True)
 
 
-def _begin(part: Path, facts: Mapping[str, Any], *, resume: bool) -> dict[str, int]:
+def begin(part: Path, facts: Mapping[str, Any], *, resume: bool) -> dict[str, int]:
     """How much is done already; what was begun otherwise is refused by name."""
     nothing = {"chunks": 0, "bytes": 0}
     if part.exists() and not resume:
@@ -143,7 +157,7 @@ def _begin(part: Path, facts: Mapping[str, Any], *, resume: bool) -> dict[str, i
     before = _noted(part)
     if not part.exists() or before is None:
         part.unlink(missing_ok=True)
-        _note(part, facts, nothing)
+        note(part, facts, nothing)
         return nothing
     if changed := [name for name, value in facts.items() if before["asked"].get(name) != value]:
         raise ConfigError(
@@ -158,7 +172,8 @@ def _begin(part: Path, facts: Mapping[str, Any], *, resume: bool) -> dict[str, i
     return done
 
 
-def _note(part: Path, facts: Mapping[str, Any], done: Mapping[str, int]) -> None:
+def note(part: Path, facts: Mapping[str, Any], done: Mapping[str, int]) -> None:
+    """Write down beside a part what was asked, and how much of it is done."""
     draft = part.with_name(part.name + ".json.draft")
     write_json(draft, {"asked": facts, "done": done})
     os.replace(draft, _sidecar(part))
@@ -188,20 +203,25 @@ _PACE = {
 }
 
 
-class _Progress:
+class Progress:
     """How far it is: a bar on a terminal, else a line now and then."""
 
-    def __init__(self, total: int, words: str) -> None:
-        self.words = words
+    def __init__(self, total: int | None, told: Callable[[int, float], str]) -> None:
+        """`told` is the line for so many that are done, at so many a second."""
+        self.told = told
         self.console = Console(stderr=True, highlight=False)
-        columns = (BarColumn(30), MofNCompleteColumn(), TextColumn("{task.description}"))
-        self.bar = Progress(*columns, TimeRemainingColumn(), console=self.console, transient=True)
+        columns = (
+            bars.BarColumn(30),
+            bars.MofNCompleteColumn(),
+            bars.TextColumn("{task.description}"),
+            bars.TimeRemainingColumn(),
+        )
+        self.bar = bars.Progress(*columns, console=self.console, transient=True)
         self.task = self.bar.add_task("", total=total)
-        self.total = total
-        self.started = self.told = time.monotonic()
+        self.started = self.told_at = time.monotonic()
         self.first: int | None = None
 
-    def __enter__(self) -> "_Progress":
+    def __enter__(self) -> "Progress":
         if self.console.is_terminal:
             self.bar.start()
         return self
@@ -214,10 +234,9 @@ class _Progress:
         """So many lines are done."""
         now = time.monotonic()
         self.first = n_lines if self.first is None else self.first
-        speed = (n_lines - self.first) / max(now - self.started, 1e-9)
-        line = _PACE[self.words][language()].format(done=n_lines, total=self.total, speed=speed)
+        line = self.told(n_lines, (n_lines - self.first) / max(now - self.started, 1e-9))
         if self.console.is_terminal:
             self.bar.update(self.task, completed=n_lines, description=line)
-        elif now - self.told > SECONDS:
-            self.told = now
+        elif now - self.told_at > SECONDS:
+            self.told_at = now
             click.echo(line, err=True)

@@ -25,13 +25,8 @@ from regard.model.build import build_model
 from regard.model.weights import load_weights
 from regard.train.allocator import keep_freed_memory
 from regard.train.average import RunningAverage
-from regard.train.checkpoint import (
-    Checkpoint,
-    checkpoints,
-    newest_checkpoint,
-    write_checkpoint,
-)
-from regard.train.folder import check_same, differences, facts, locked, record, recorded
+from regard.train.checkpoint import Checkpoint, checkpoints, newest_checkpoint, write_checkpoint
+from regard.train.folder import check_same, differences, facts, locked, record, recorded, spread
 from regard.train.leaving import Leaving, listening
 from regard.train.log import Board, Log
 from regard.train.memory import fitting_tokens, memory_told
@@ -117,8 +112,11 @@ class _Run:
     def _begin(self, resume: Resume) -> Checkpoint | None:
         """What to go on from; every rank reads it, the first one asks whether it may be."""
         directory = self.folder / "checkpoints"
+        is_resumed = resume == "all" and bool(checkpoints(directory))
+        before = recorded(self.folder) if is_resumed else None
+        self.began = before["ranks"] if before else self.parallel.ranks
         if self.parallel.is_first:
-            before, now = recorded(self.folder), self._facts()
+            now = self._facts()
             if resume == "no" and (places := checkpoints(directory)):
                 raise ConfigError(
                     "{folder} holds a run that reached update {step}; go on with --resume, or "
@@ -126,10 +124,10 @@ class _Run:
                     folder=self.folder,
                     step=int(places[0].name.removeprefix("step-")),
                 )
-            if resume == "all" and before and checkpoints(directory):
+            if before:
                 now["config"]["train"]["tokens"] = self._known_tokens(before)
                 check_same(before, now)
-                if changed := differences(before, now):
+                if changed := differences(before, {**now, "ranks": self.parallel.ranks}):
                     names = ", ".join(changed)
                     self.log.warn(
                         f"this will not repeat to the bit: {names}", f"结果不会逐位重现：{names}"
@@ -155,7 +153,7 @@ class _Run:
 
     def _facts(self) -> dict[str, Any]:
         text = text_print(self.config.data, self.config.train.seed)
-        return facts(self.config, text, self.parallel.ranks, self.parallel.device)
+        return facts(self.config, text, self.began, self.parallel.device)
 
     def _known_tokens(self, before: dict[str, Any]) -> Any:
         """`auto` was found out when the run began."""
@@ -247,11 +245,13 @@ class _Run:
         )
 
     def _trainer(self, network: Network, tokens: int) -> Trainer:
-        settings, checkpoint = self.config.train, self.checkpoint
-        place = checkpoint.state.place if checkpoint is not None else Place()
+        settings, checkpoint, ranks = self.config.train, self.checkpoint, self.parallel.ranks
+        accumulate = spread(settings.accumulate, self.began, ranks)
+        state = checkpoint.state if checkpoint is not None else TrainState()
+        place = state.place.among(ranks, before=state.ranks or self.began)
         objective = self._objective(network)
         if is_compiled(settings.compile, self.parallel.device, settings.batching):
-            is_alone = self.parallel.ranks == 1 and settings.accumulate == 1
+            is_alone = ranks == 1 and accumulate == 1
             compile_whole(objective, self.parallel.device, is_replayed=is_alone)
         call = self.parallel.wrap(objective)
         trainer = Trainer(
@@ -260,7 +260,7 @@ class _Run:
             make_optimizer(network.parameters(), settings.lr),
             make_schedule(settings.schedule, settings.lr, settings.warmup, settings.steps),
             call=call,
-            accumulate=settings.accumulate,
+            accumulate=accumulate,
             clip=settings.clip,
             seed=settings.seed,
             parallel=self.parallel,
@@ -273,6 +273,7 @@ class _Run:
         )
         if checkpoint is not None:
             trainer.restore(checkpoint)
+        trainer.state.ranks = ranks
         return trainer
 
     def _judge(self, leaving: Leaving) -> Judge:

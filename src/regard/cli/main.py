@@ -26,7 +26,7 @@ COMMANDS = {
     "serve": "Serve models over HTTP, to a page and to translation clients.",
     "study": "Run the notes' claims as experiments, and say which of them hold.",
     "plot": "Draw the curves of training runs, and compare them.",
-    "demo": "Self-attention of three tokens, worked through with every number.",
+    "demo": "Translations, where the model looked, and attention worked out.",
 }
 """Each command's line in the help; the command itself is `command` in the file of its name."""
 

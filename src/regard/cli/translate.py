@@ -13,8 +13,10 @@ import click
 from regard.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping, Sequence
 
+    from regard.cli.shards.chunks import Chunk
+    from regard.cli.shards.job import Shard
     from regard.decode.results import Translation
     from regard.decode.search import Search
     from regard.decode.translator import Translator
@@ -56,6 +58,8 @@ class Options:
     format: str | None
     forbid: tuple[str, ...]
     on_bad: Literal["replace", "empty", "stop"]
+    ray: str | None = None
+    workers: int | None = None
 
     @property
     def is_tsv(self) -> bool:
@@ -74,7 +78,7 @@ class Options:
 
     def facts(self) -> dict[str, Any]:
         """All that the output depends on beside the text and the weights, as JSON has it."""
-        places = ("text", "model", "source", "target", "resume")
+        places = ("text", "model", "source", "target", "resume", "ray", "workers")
         facts = {name: value for name, value in asdict(self).items() if name not in places}
         table: dict[str, Any] = json.loads(json.dumps(facts, default=str))
         return table
@@ -106,13 +110,19 @@ class Options:
 @click.option("--device", default="cpu", help="cpu or cuda.")
 @click.option("--from", "src_lang", default="", help="The language to translate from.")
 @click.option("--to", "tgt_lang", default="", help="The language to translate to.")
-@click.option("-i", "--input", "source", type=FilePath,
-              help="A file of lines, TSV, TMX, XLIFF, PO, SRT, VTT or HTML.")  # fmt: skip
+@click.option("-i", "--input", "source", type=click.Path(),
+              help="A file of lines, TSV, TMX, XLIFF, PO, SRT, VTT or HTML; or many files of "
+                   "lines: a pattern in quotes, or an address such as s3://...")  # fmt: skip
 @click.option(
     "--format", type=click.Choice(FORMATS), help="What FILE is, if its name does not say."
 )
-@click.option("-o", "--output", "target", type=FilePath, help="Where to; written whole or not.")
+@click.option("-o", "--output", "target", type=click.Path(),
+              help="Where to; written whole or not. For many files, a folder.")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on with a file that was not finished.")
+@click.option("--ray", metavar="auto|ADDRESS",
+              help="Translate files on this Ray cluster, a model for each worker.")  # fmt: skip
+@click.option("--workers", type=click.IntRange(1), metavar="N",
+              help="So many on Ray; without it, one for each CPU, or GPU.")  # fmt: skip
 @click.option("--beam", type=click.IntRange(1, 64),
               help="Hypotheses side by side; without it, what suits the model.")  # fmt: skip
 @click.option("--nbest", type=click.IntRange(1, 64), help="So many translations of each line.")
@@ -147,7 +157,12 @@ def command(**options: Any) -> None:
     """
     from regard.decode.translator import load
 
-    asked = Options(**options)
+    source, target = options.pop("source"), options.pop("target")
+    asked = Options(**options, source=_path(source), target=_path(target))
+    _check_ray(asked)
+    if asked.ray or _are_many(source, target):
+        _translate_many(asked, source, target)
+        return
     kind = _document(asked)
     _check(asked, kind)
     translator = load(
@@ -159,11 +174,7 @@ def command(**options: Any) -> None:
 
         translate_document_file(asked, kind, translator, terms)
         return
-    translate = translating(translator, asked, terms)
-    if asked.is_tsv and not asked.as_json and not asked.alignments and asked.nbest is None:
-        from regard.cli.documents import guarded
-
-        translate = guarded(translate, translating(translator, asked, terms, is_aligned=True))
+    translate = line_by_line(translator, asked, terms)
     if asked.source and asked.target:
         from regard.cli import bulk
 
@@ -171,6 +182,56 @@ def command(**options: Any) -> None:
         bulk.translate_file(asked.source, asked.target, translate, asked, models)
     else:
         _stream(translate, asked)
+
+
+def _path(place: str | None) -> Path | None:
+    return Path(place) if place is not None else None
+
+
+def _check_ray(asked: Options) -> None:
+    """What can be seen to be wrong with asking for a cluster."""
+    if asked.workers is not None and asked.ray is None:
+        raise ConfigError("the option --workers needs --ray")
+    if asked.ray is not None and not (asked.source and asked.target):
+        raise ConfigError("the option --ray needs -i FILES and -o FOLDER")
+
+
+def _are_many(source: str | None, target: str | None) -> bool:
+    """Whether this is a pattern or an address, and not the name of one local file."""
+    if source is None or target is None:
+        return False
+    is_pattern = any(sign in source for sign in "*?[") and not Path(source).exists()
+    return is_pattern or "://" in source or "://" in target
+
+
+def _translate_many(asked: Options, source: str, target: str) -> None:
+    """Translate shards, by this process or on a cluster; the output is the same."""
+    from regard.cli.shards.chunks import said_here, saying
+    from regard.cli.shards.job import find_shards
+    from regard.cli.shards.output import write_shards
+    from regard.decode.translator import load
+
+    if asked.text:
+        raise ConfigError("give a text or -i FILE, not both")
+    if asked.memory:
+        raise ConfigError("the option --memory is for documents, not for lines of text")
+    translator = load(
+        list(asked.model) or None, engine=asked.engine, device=asked.device, dtype=asked.dtype
+    )
+    terms = _terms(asked, translator) if asked.terms else {}
+    job = find_shards(source, target, asked, translator)
+    models = [bundle.path for bundle in translator.bundles]
+
+    def said(shards: "Sequence[Shard]") -> "Generator[Chunk]":
+        if asked.ray is not None:
+            from regard.cli.shards.cluster import said_on_cluster
+
+            return said_on_cluster(shards, asked, terms, models)
+        return said_here(
+            shards, asked, saying(translator, asked, terms, [shard.name for shard in shards])
+        )
+
+    write_shards(job, job.facts(models, asked), said, resume=asked.resume)
 
 
 def _document(asked: Options) -> "Format | None":
@@ -204,6 +265,18 @@ def _check(asked: Options, kind: "Format | None") -> None:
 
         is_known = kind is not None or asked.format is not None
         bulk.check_places(asked.source, asked.target, is_document=is_known)
+
+
+def line_by_line(
+    translator: "Translator", asked: Options, terms: "Mapping[str, str]"
+) -> "Callable[[list[str]], list[Translation]]":
+    """What translates lines; of columns, so that tags and placeholders keep their places."""
+    translate = translating(translator, asked, terms)
+    if asked.is_tsv and not asked.as_json and not asked.alignments and asked.nbest is None:
+        from regard.cli.documents import guarded
+
+        return guarded(translate, translating(translator, asked, terms, is_aligned=True))
+    return translate
 
 
 def translating(

@@ -39,6 +39,10 @@ class Place:
     epoch: int = 0
     step: int = 0
 
+    def among(self, ranks: int, before: int) -> "Place":
+        """The same place, where it was counted among `before` ranks."""
+        return Place(self.epoch, self.step * before // ranks)
+
 
 class Batches(Dataset[Batch]):
     """All batches of a dataset, by place."""

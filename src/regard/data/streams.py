@@ -49,12 +49,18 @@ def read_lines(
 ) -> Iterator[str | BadText]:
     """Every line of a file, `-` being stdin; a CR before the line feed is taken off and counted."""
     returns = Counter[str]() if carriage_returns is None else carriage_returns
-    blocks = _after_head(read_blocks(path), str(path))
-    for chunk in whole_lines(blocks, max_line_bytes):
+    return lines_in(read_blocks(path), str(path), max_line_bytes, returns)
+
+
+def lines_in(
+    blocks: Iterator[bytes], file: str, max_line_bytes: int, carriage_returns: Counter[str]
+) -> Iterator[str | BadText]:
+    """Every line of the content of a file, wherever it lies."""
+    for chunk in whole_lines(_after_head(blocks, file), max_line_bytes):
         if isinstance(chunk, int):
             yield BadText("too-long", f"{chunk} bytes")
         else:
-            yield from _decoded(chunk, max_line_bytes, str(path), returns)
+            yield from _decoded(chunk, max_line_bytes, file, carriage_returns)
 
 
 def sound_text(text: str, max_bytes: int) -> str | BadText:
@@ -100,18 +106,22 @@ def read_blocks(path: Path) -> Iterator[bytes]:
     try:
         stdin = str(path) == "-"
         with nullcontext(sys.stdin.buffer) if stdin else path.open("rb", buffering=0) as file:
-            raw = iter(lambda: file.read(BLOCK), b"")
-            head = b"".join(_until(raw, len(_LONGEST_MAGIC)))
-            if not head:
-                raise DataError("{file} is empty", file=path)
-            name, new = _decompressor_for(head)
-            content = chain((head,), raw)
-            yield from content if new is None else _decompressed(content, name, new, str(path))
+            yield from content_of(iter(lambda: file.read(BLOCK), b""), str(path))
     except FileNotFoundError:
         raise DataError("there is no file {path}", path=path) from None
     except OSError as error:
         reason = error.strerror or error
         raise DataError("{file} cannot be read: {reason}", file=path, reason=reason) from error
+
+
+def content_of(raw: Iterator[bytes], file: str) -> Iterator[bytes]:
+    """The bytes of a file as they lie there, decompressed if the first of them say so."""
+    head = b"".join(_until(raw, len(_LONGEST_MAGIC)))
+    if not head:
+        raise DataError("{file} is empty", file=file)
+    name, new = _decompressor_for(head)
+    content = chain((head,), raw)
+    yield from content if new is None else _decompressed(content, name, new, file)
 
 
 def guess_encoding(sample: bytes) -> str | None:

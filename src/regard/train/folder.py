@@ -93,16 +93,11 @@ def recorded(folder: Path) -> dict[str, Any] | None:
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse to go on with another corpus, vocabulary, network or batch size, each by its name."""
-    changed = [
-        *_changed_settings(before["config"], now["config"]),
-        *([("the number of processes", before["ranks"], now["ranks"])]
-          if before["ranks"] != now["ranks"] else []),
-    ]  # fmt: skip
     faults = [
         ConfigError(
             "{name} was {before} when this run began and is {now} now", name=n, before=b, now=w
         )
-        for n, b, w in changed
+        for n, b, w in _changed_settings(before["config"], now["config"])
     ]
     if not faults and before["text"] != now["text"]:
         faults = [ConfigError("the training text is not what it was when this run began")]
@@ -117,11 +112,17 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Why a run that goes on here will not repeat to the bit."""
     pairs = [
+        ("processes", before["ranks"], now["ranks"]),
         ("threads", before["threads"], now["threads"]),
         ("torch", before["versions"]["torch"], now["versions"]["torch"]),
         ("device", before["device"], now["device"]),
     ]
     return [f"{name} {then} → {new}" for name, then, new in pairs if then != new]
+
+
+def spread(accumulate: int, began: int, ranks: int) -> int:
+    """Batches that each rank takes for an update, so that all take what they did at the start."""
+    return max(1, round(accumulate * began / ranks))
 
 
 def _changed_settings(

@@ -22,6 +22,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from regard.data.batch import Batch
 from regard.errors import ResourceError
 from regard.model.decoder import DecoderLayer
 from regard.model.encoder import EncoderLayer
@@ -51,8 +52,9 @@ class Parallel:
         if self.ranks == 1:
             return objective
         if self.kind == "ddp":
-            places = [self.device] if self.device.type == "cuda" else None
-            return DistributedDataParallel(objective, device_ids=places)
+            if self.device.type == "cuda":
+                return DistributedDataParallel(objective, device_ids=[self.device])
+            return Summed(objective, self.ranks)
         # It warns of what could happen to somebody who writes into a layer's output; nobody does.
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
         for layer in objective.modules():
@@ -76,6 +78,8 @@ class Parallel:
             pause = nullcontext()
         with pause:
             yield
+        if isinstance(wrapped, Summed) and is_last:
+            wrapped.sum_gradients()
 
     def total(self, numbers: Tensor) -> Tensor:
         """The sum over all ranks."""
@@ -98,6 +102,37 @@ class Parallel:
         """The group is no longer needed."""
         if self.ranks > 1:
             dist.destroy_process_group()
+
+
+class Summed(nn.Module):
+    """What DDP is on a GPU, for CPUs: gradients are averaged over the ranks, all at once.
+
+    DDP sums while it still computes, and lays the gradients out anew after its first update. The
+    order in which three ranks or more are added up depends on that, so a run that was stopped would
+    not go on to the bit.
+    """
+
+    def __init__(self, objective: nn.Module, ranks: int) -> None:
+        super().__init__()
+        self.objective, self.ranks = objective, ranks
+        for parameter in objective.parameters():
+            dist.broadcast(parameter.detach(), src=0)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """What the objective says."""
+        loss: Tensor = self.objective(batch)
+        return loss
+
+    def sum_gradients(self) -> None:
+        """The mean over all ranks in place of this rank's own."""
+        gradients = [p.grad for p in self.objective.parameters() if p.grad is not None]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        dist.all_reduce(flat)
+        flat /= self.ranks
+        for gradient, mean in zip(
+            gradients, flat.split([gradient.numel() for gradient in gradients]), strict=True
+        ):
+            gradient.copy_(mean.view_as(gradient))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ class TrainState:
 
     step: int = 0
     place: Place = field(default_factory=Place)
+    ranks: int = 0  # among which the place is counted; 0 if it was not written down
     n_tokens: int = 0
     skipped: int = 0
     skipped_in_a_row: int = 0
