@@ -1,8 +1,10 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
@@ -12,6 +14,7 @@ from regard.cli.main import main
 from regard.errors import ModelError
 from regard.recipe import config_from_table
 
+NUMERALS = Path(__file__).parents[1] / "models" / "numerals"
 SMALL = [
     "data.task=copy", "data.task_pairs=200", "data.tokenizer=char", "data.vocab_size=300",
     "model.d_model=16", "model.n_layers=1", "model.n_heads=2", "model.d_ff=16",
@@ -127,7 +130,7 @@ def test_a_bad_setting_is_one_sentence_and_exit_code_two(capsys, monkeypatch):
 def test_a_damaged_model_is_refused_with_the_names_of_its_bad_files(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("REGARD_LANG", "en")
     output = tmp_path / "model"
-    train(output)
+    shutil.copytree(NUMERALS, output)
     weights = output / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
     (output / "README.md").unlink()
@@ -155,7 +158,7 @@ def test_a_damaged_model_is_refused_with_the_names_of_its_bad_files(tmp_path, ca
 )  # fmt: skip
 def test_what_is_no_model_is_refused(tmp_path, spoil, sentence):
     output = tmp_path / "model"
-    train(output, steps=1)
+    shutil.copytree(NUMERALS, output)
     spoil(output)
     with pytest.raises(ModelError, match=f"^{re.escape(sentence.format(path=output))}$"):
         open_bundle(output)

@@ -158,3 +158,14 @@ def test_the_model_that_comes_along_needs_no_name_in_the_code(open_served, page_
     page.get_by_role("radio", name="curl").click()
     body = json.loads(shlex.split(page.locator("pre.code").text_content())[-1])
     assert (body["text"], body["from"], body["to"]) == ("它's", "zh", "en")
+
+
+def test_a_request_given_up_while_its_answer_comes_in_is_no_answer(open_served):
+    page = open_served()
+    ended = page.evaluate("""async () => {
+        const { ask } = await import("/page/api.js");
+        const json = () => Promise.reject(new DOMException("", "AbortError"));
+        window.fetch = async () => ({ ok: true, json });
+        return ask("/api/v1/translate", {}).then(() => "answered", (problem) => problem.name);
+    }""")
+    assert ended == "AbortError"

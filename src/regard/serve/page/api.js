@@ -27,7 +27,10 @@ export async function ask(path, body, signal) {
   } catch (error) {
     throw error.name === "AbortError" ? error : new Problem("gone");
   }
-  const table = await response.json().catch(() => ({}));
+  const table = await response.json().catch((error) => {
+    if (error.name === "AbortError") throw error; // given up while the answer came in
+    return {};
+  });
   if (response.ok) return table;
   throw problemOf(response, table.error ?? {});
 }
