@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
-from bench_train_gpu import WORDS, make_batches, n_tokens, regard_update
+from bench_train_gpu import WORDS, Feed, make_pairs, n_tokens, regard_update
 from bench_translate_cpu import SMALL, base_bundle
 
 from regard import __version__
@@ -52,15 +52,16 @@ def seconds(work: Callable[[], object]) -> float:
 def measured(name: str, tokens: int, n_rounds: int) -> tuple[list[float], float]:
     """Tokens a second in each round, and the most memory in GiB."""
     device = torch.device("cuda", 0)
-    batches, _ = make_batches(tokens, tokens * BATCHES // 25)
-    total = n_tokens(batches)
+    pairs = make_pairs(tokens, BATCHES)
+    total = n_tokens(pairs)
     torch.compiler.reset()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    update = regard_update(batches, device, SIZES[name])
+    feed = Feed(pairs, len(pairs) * (n_rounds + 2))
+    update = regard_update(feed, device, SIZES[name])
 
     def a_round() -> None:
-        for _ in batches:
+        for _ in range(len(pairs)):
             update()
 
     a_round()  # compiles, plans, warms

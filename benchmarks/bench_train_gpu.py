@@ -1,33 +1,46 @@
 """Training speed on a GPU: regard's packed, compiled path against Hugging Face MarianMT.
 
-    REGARD_KERNELS=on python benchmarks/bench_train_gpu.py [--write] [--tokens 32768] [--profile]
+    python benchmarks/bench_train_gpu.py [--write] [--tokens 131072] [--profile]
 
 Both train the paper's base model on the same sentences (log-normal lengths, about 24 tokens, 4 to
 120), in bf16, with dropout on residuals, label smoothing, clipping and fused Adam, updates of about
 as many tokens. MarianMT has padded batches of like lengths, the usual way. Every batch is seen once
 before the clock starts, so nobody pays for compiling or planning. Tokens of both sides are counted,
-padding is not. Rounds alternate; the ratio is the median of the rounds'. regard also runs without
-its own kernels: with torch's attention, all logits at once and a float32 stream. With --profile it
-only says where the time of a few updates goes.
+padding is not. Rounds alternate; the ratio is the median of the rounds'. regard's batches are made
+by worker processes and copied while the update before runs, as `regard train` does it; how long it
+waits for them is counted. It also runs without its own kernels: with torch's attention, all logits
+at once and a float32 stream. And it trains the big model (d 1024, 16 heads) alone, to see how far
+from the chip's matrix products it is: useful operations are those of the weights on real tokens.
+With --profile it only says where the time of a few updates goes.
 """
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
 import numpy as np
 import torch
 from peers import marianmt
+from torch.utils.data import Dataset
 
 from regard import __version__
 from regard.attention import kernels
 from regard.config import ModelConfig
 from regard.data.batch import Batch, packed_batch, padded_batch
-from regard.data.batching import n_packed_batches, packed_plan, packed_shape, padded_plan
+from regard.data.batching import (
+    PackedShape,
+    n_packed_batches,
+    packed_plan,
+    packed_shape,
+    padded_plan,
+)
 from regard.data.feed import Place
+from regard.data.workers import made_ahead
 from regard.model import build_model
 from regard.text.vocab import Vocabulary
 from regard.train.objective import Objective
@@ -38,7 +51,9 @@ from regard.train.trainer import Trainer
 
 WORDS = 32_000
 SIZES = {"d_model": 512, "n_layers": 6, "n_heads": 8, "d_ff": 2048}
+BIG = {"d_model": 1024, "n_layers": 6, "n_heads": 16, "d_ff": 4096}
 HERE = kernels.ARE_HERE
+WORKERS = 4
 DROPOUT, SMOOTHING, CLIP = 0.1, 0.1, 1.0
 RESULTS = Path(__file__).parent / "results" / "train_h200_202611.md"
 
@@ -54,36 +69,80 @@ def sentences(n: int, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     )
 
 
-def make_batches(tokens: int, n_pairs: int) -> tuple[list[Batch], list[Batch]]:
-    """The same pairs as packed and as padded batches."""
-    vocab = Vocabulary(
-        ("<pad>", "<s>", "</s>", "<unk>", *map(str, range(4, WORDS))), pad=0, bos=1, eos=2, unk=3
-    )
-    sources, targets = sentences(n_pairs, seed=1)
-    lens = tuple(np.array([len(ids) + 1 for ids in side]) for side in (sources, targets))
-    n_batches = n_packed_batches(*lens, tokens)
-    shape = packed_shape(*lens, n_batches)
-    packed = packed_plan(*lens, shape, n_batches, seed=1, epoch=0)
-    padded = padded_plan(*lens, tokens, seed=1, epoch=0)
+@dataclass
+class Pairs(Dataset[Batch]):
+    """Sentence pairs and how they are packed; a batch is made when it is asked for."""
 
-    def chosen(side: list[np.ndarray], pairs: np.ndarray) -> list[np.ndarray]:
-        return [side[i] for i in pairs]
+    sources: list[np.ndarray]
+    targets: list[np.ndarray]
+    tokens: int
+    vocab: Vocabulary = field(init=False)
+    shape: PackedShape = field(init=False)
+    plan: list[np.ndarray] = field(init=False)
 
-    plans = [[plan.batch(i) for i in range(len(plan))] for plan in (packed, padded)]
-    return (
-        [
-            packed_batch(chosen(sources, p), chosen(targets, p), vocab, vocab, shape, p.tolist())
-            for p in plans[0]
-        ],
-        [
-            padded_batch(chosen(sources, p), chosen(targets, p), vocab, vocab, p.tolist())
-            for p in plans[1]
-        ],
-    )
+    def __post_init__(self) -> None:
+        words = ("<pad>", "<s>", "</s>", "<unk>", *map(str, range(4, WORDS)))
+        self.vocab = Vocabulary(words, pad=0, bos=1, eos=2, unk=3)
+        n_batches = n_packed_batches(*self.lens, self.tokens)
+        self.shape = packed_shape(*self.lens, n_batches)
+        plan = packed_plan(*self.lens, self.shape, n_batches, seed=1, epoch=0)
+        self.plan = [plan.batch(i) for i in range(len(plan))]
+
+    @property
+    def lens(self) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens of each sentence, with its end."""
+        src, tgt = ([len(ids) + 1 for ids in side] for side in (self.sources, self.targets))
+        return np.array(src), np.array(tgt)
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+    def __getitem__(self, at: int) -> Batch:
+        pairs = self.plan[at % len(self)]
+        sources, targets = ([side[i] for i in pairs] for side in (self.sources, self.targets))
+        return packed_batch(sources, targets, self.vocab, self.vocab, self.shape, pairs.tolist())
+
+    def padded(self) -> list[Batch]:
+        """The same pairs in batches of like lengths."""
+        plan = padded_plan(*self.lens, self.tokens, seed=1, epoch=0)
+        chosen = [plan.batch(i) for i in range(len(plan))]
+        return [
+            padded_batch(
+                [self.sources[i] for i in pairs],
+                [self.targets[i] for i in pairs],
+                self.vocab,
+                self.vocab,
+                pairs.tolist(),
+            )
+            for pairs in chosen
+        ]
+
+
+def make_pairs(tokens: int, n_batches: int) -> Pairs:
+    """About so many batches of so many tokens a side."""
+    return Pairs(*sentences(tokens * n_batches // 25, seed=1), tokens)
+
+
+class Feed:
+    """Batches made ahead by worker processes, round and round; how long one waited for them."""
+
+    def __init__(self, pairs: Pairs, most: int) -> None:
+        self.batches = made_ahead(pairs, range(most), WORKERS)
+        self.step, self.waited = 0, 0.0
+
+    def __iter__(self) -> Iterator[tuple[Place, Batch]]:
+        return self
+
+    def __next__(self) -> tuple[Place, Batch]:
+        start = time.perf_counter()
+        batch = next(self.batches)
+        self.waited += time.perf_counter() - start
+        self.step += 1
+        return Place(0, self.step), batch
 
 
 def regard_update(
-    batches: list[Batch],
+    feed: Iterator[tuple[Place, Batch]],
     device: torch.device,
     sizes: dict[str, int] = SIZES,
     *,
@@ -93,15 +152,10 @@ def regard_update(
     torch.manual_seed(1)
     config = ModelConfig(**sizes, dropout=DROPOUT, max_len=128)
     objective = Objective(build_model(config, WORDS, WORDS).to(device), pad=0, smoothing=SMOOTHING)
-    compile_whole(objective, device)
-
-    def feed() -> Iterator[tuple[Place, Batch]]:
-        for step, batch in enumerate(cycle([batch.to(device) for batch in batches])):
-            yield Place(0, step), batch
-
+    compile_whole(objective, device, is_replayed=True)
     trainer = Trainer(
         objective,
-        feed(),
+        feed,
         make_optimizer(objective.parameters(), 1e-4),
         make_schedule("constant", 1e-4, 0, 1),
         clip=CLIP,
@@ -114,6 +168,7 @@ def regard_update(
     def update() -> None:
         kernels.ARE_HERE = has_kernels and HERE  # what is compiled looks again at every call
         trainer.train_step()
+        trainer.settle(behind=1)
 
     return update
 
@@ -148,8 +203,9 @@ def marian_update(batches: list[Batch], device: torch.device) -> Callable[[], No
 
 def profile(update: Callable[[], None]) -> None:
     """Where the time of three updates goes, kernel by kernel."""
-    for _ in range(20):
+    for step in range(20):
         update()
+        print(f"update {step + 1} at {time.perf_counter():.0f} s", file=sys.stderr, flush=True)
     torch.cuda.synchronize()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as measured:
         for _ in range(3):
@@ -164,75 +220,146 @@ def n_graphs() -> int:
     return torch._dynamo.utils.counters["stats"]["unique_graphs"]
 
 
-def n_tokens(batches: list[Batch]) -> int:
+def n_tokens(pairs: Pairs) -> int:
     """Real tokens of both sides."""
-    return sum(int((b.src_ids != 0).sum()) + b.n_tokens for b in batches)
+    return sum(int(side.sum()) for side in pairs.lens)
+
+
+def n_products(pairs: Pairs, sizes: dict[str, int]) -> float:
+    """Operations of the weights' products for all pairs, forward and backward."""
+    d, d_ff, n_layers = sizes["d_model"], sizes["d_ff"], sizes["n_layers"]
+    feed_forward = 2 * d * d_ff
+    for_source = n_layers * (4 * d * d + feed_forward + 2 * d * d)  # and the decoder's keys, values
+    for_target = n_layers * (4 * d * d + 2 * d * d + feed_forward) + WORDS * d
+    src, tgt = (int(side.sum()) for side in pairs.lens)
+    return 6.0 * (src * for_source + tgt * for_target)
+
+
+def ceiling(device: torch.device) -> float:
+    """Operations a second of one large bf16 product, the median of 20."""
+    n = 8192
+    a, b = torch.randn(2, n, n, device=device).to(torch.bfloat16)
+    times = []
+    for _ in range(30):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        a @ b
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end) / 1000)
+    return 2 * n**3 / statistics.median(times[10:])
+
+
+@dataclass
+class Run:
+    """Somebody's updates, and what was measured of them."""
+
+    update: Callable[[], None]
+    n_updates: int  # for all pairs once
+    products: float
+    feed: Feed | None = None
+    speeds: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    peak: float = 0.0
+
+    def warm(self, name: str) -> None:
+        """The first pass compiles, plans, warms; then two more updates, as recording takes two."""
+        torch.cuda.reset_peak_memory_stats()
+        for _ in range(self.n_updates + 2):
+            self.update()
+        torch.cuda.synchronize()
+        self.peak = torch.cuda.max_memory_allocated() / 2**30
+        if self.feed is not None:
+            self.feed.waited = 0.0
+        print(f"{name}: warm after {time.perf_counter():.0f} s", file=sys.stderr, flush=True)
+
+    def measure(self, total: int) -> None:
+        """All pairs once."""
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(self.n_updates):
+            self.update()
+        torch.cuda.synchronize()
+        seconds = time.perf_counter() - start
+        self.seconds += seconds
+        self.speeds.append(total / seconds)
+
+    def row(self, name: str, total: int, most: float) -> str:
+        """A row of the table."""
+        median = statistics.median(self.speeds)
+        useful = self.products / total * median
+        waits = "" if self.feed is None else f"{self.feed.waited / self.seconds:.2%}"
+        return (
+            f"| {name} | {median:,.0f} | {min(self.speeds):,.0f} – {max(self.speeds):,.0f} | "
+            f"{useful / 1e12:,.0f} | {useful / most:.1%} | {waits} | {self.peak:.1f} GiB |"
+        )
 
 
 def main() -> None:
     """Measure, print, and write with --write."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--tokens", type=int, default=32_768)
-    parser.add_argument("--batches", type=int, default=24)
+    parser.add_argument("--tokens", type=int, default=131_072)
+    parser.add_argument("--batches", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--profile", action="store_true")
     asked = parser.parse_args()
     device = torch.device("cuda", 0)
-    packed, padded = make_batches(asked.tokens, asked.tokens * asked.batches // 25)
+    pairs = make_pairs(asked.tokens, asked.batches)
+    most = (asked.rounds + 2) * len(pairs) + 40
     if asked.profile:
-        profile(regard_update(packed, device))
+        profile(regard_update(Feed(pairs, most), device))
         return
-    total = n_tokens(packed)
-    assert total == n_tokens(padded), "both see the same tokens"
-    runs = {
-        "regard, packed, compiled": (regard_update(packed, device), len(packed)),
-        "the same without its own kernels": (
-            regard_update(packed, device, has_kernels=False),
-            len(packed),
-        ),
-        "MarianMT, padded, eager": (marian_update(padded, device), len(padded)),
-    }
-    speeds: dict[str, list[float]] = {name: [] for name in runs}
-    peaks: dict[str, float] = {}
-    for name, (update, n) in runs.items():  # the first pass compiles, plans, warms
-        torch.cuda.reset_peak_memory_stats()
-        for _ in range(n):
-            update()
-        peaks[name] = torch.cuda.max_memory_allocated() / 2**30
+    total = n_tokens(pairs)
+    runs = {}
+    for name, sizes, has_kernels in (
+        ("regard, packed, compiled", SIZES, True),
+        ("the same without its own kernels", SIZES, False),
+        ("regard, big model", BIG, True),
+    ):
+        feed = Feed(pairs, most)
+        update = regard_update(feed, device, sizes, has_kernels=has_kernels)
+        runs[name] = Run(update, len(pairs), n_products(pairs, sizes), feed)
+    padded = pairs.padded()
+    products = n_products(pairs, SIZES)
+    runs["MarianMT, padded, eager"] = Run(marian_update(padded, device), len(padded), products)
+    for name, run in runs.items():
+        run.warm(name)
     graphs = n_graphs()
     for _ in range(asked.rounds):
-        for name, (update, n) in runs.items():
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            for _ in range(n):
-                update()
-            torch.cuda.synchronize()
-            speeds[name].append(total / (time.perf_counter() - start))
-    ours, _, theirs = speeds.values()
-    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+        for run in runs.values():
+            run.measure(total)
+    text = report(asked, runs, total, ceiling(device), n_graphs() - graphs)
+    print(text)
+    if asked.write:
+        RESULTS.write_text(text, encoding="utf-8")
+
+
+def report(
+    asked: argparse.Namespace, runs: dict[str, Run], total: int, most: float, recompiled: int
+) -> str:
+    """The page of results."""
+    ours, theirs = runs["regard, packed, compiled"], runs["MarianMT, padded, eager"]
+    ratios = [a / b for a, b in zip(ours.speeds, theirs.speeds, strict=True)]
     lines = [
         f"# Training on one {torch.cuda.get_device_name()}",
         "",
-        f"Base model (d 512, 8 heads, d_ff 2048, 6+6), {WORDS:,} words, bf16, "
-        f"{asked.tokens:,} tokens a side, {asked.rounds} alternating rounds of {total:,} tokens; "
-        f"torch {torch.__version__}, regard {__version__}.",
+        "`python benchmarks/bench_train_gpu.py`: base model (d 512, 8 heads, d_ff 2048, 6+6) and "
+        f"big (d 1024, 16 heads, d_ff 4096), {WORDS:,} words, bf16, {asked.tokens:,} tokens a "
+        f"side, {asked.rounds} alternating rounds of {total:,} tokens; torch {torch.__version__}, "
+        f"regard {__version__}. Useful are the operations of the weights on real tokens; the "
+        f"ceiling, a product of 8192³ in bf16, has {most / 1e12:,.0f} TFLOP/s here.",
         "",
-        "| what | tokens/s (median) | min – max | peak memory |",
-        "|---|--:|--:|--:|",
-        *(
-            f"| {name} | {statistics.median(s):,.0f} | {min(s):,.0f} – {max(s):,.0f} | "
-            f"{peaks[name]:.1f} GiB |"
-            for name, s in speeds.items()
-        ),
+        "| what | tokens/s (median) | min – max | useful TFLOP/s | of the ceiling | waits for "
+        "data | peak memory |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+        *(run.row(name, total, most) for name, run in runs.items()),
         "",
         f"Ratio: **{statistics.median(ratios):.2f}** ({min(ratios):.2f} – {max(ratios):.2f}). "
-        f"Compiled again after the first pass: {n_graphs() - graphs}.",
+        f"Compiled again after the first pass: {recompiled}.",
         "",
     ]
-    print("\n".join(lines))
-    if asked.write:
-        RESULTS.write_text("\n".join(lines), encoding="utf-8")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import JITFunction, driver
 
 from regard.attention import Blocks, Packed
-from regard.attention.kernels import additive, short
+from regard.attention.kernels import additive, rectified, residual, short
 from regard.attention.kernels.spans import spans_of
 from regard.train import loss_rows
 
@@ -105,10 +105,23 @@ def main() -> None:
         logits, labels = torch.randn(16, 32_000).to(dtype), torch.zeros(16, dtype=torch.int64)
         print(f"loss, {dtype}")
         print(*compiled(lambda z=logits, y=labels: run_loss(z, y)), sep="\n")
+        for width in (512, 1024):
+            print(f"residual and norm, {dtype}, width {width}")
+            print(*compiled(lambda d=dtype, w=width: run_residual(d, w)), sep="\n")
+        print(f"relu backward, {dtype}")
+        wide = torch.randn(64, 2048).to(dtype)
+        print(*compiled(lambda y=wide: rectified.relu_backward(y, y)), sep="\n")
 
 
 def run_loss(logits: Tensor, labels: Tensor) -> None:
     loss_rows.losses_and_gradients_on_gpu(logits, labels, 0, 0.1)
+
+
+def run_residual(dtype: torch.dtype, width: int) -> None:
+    x, y = torch.randn(2, 64, width).to(dtype)
+    weight, seed = torch.randn(width), torch.zeros((), dtype=torch.int64)
+    _, mean, scale = residual._norm(x, y, weight, weight, seed, 0.1, 1e-5)
+    residual._norm_backward(x, x, y, weight, seed, mean, scale, 0.1)
 
 
 def run_short(dtype: torch.dtype, width: int, dropout: float, spans) -> None:

@@ -1,6 +1,6 @@
 """The kernels on a GPU: whether they are right, how fast they are, and with which tiles.
 
-    python benchmarks/kernels_gpu.py [--only right,short,loss,additive] [--write]
+    python benchmarks/kernels_gpu.py [--only right,short,loss,norm,additive] [--write]
 
 First every kernel against the definition in float64, values and gradients, for lengths from 1 to
 1,024, in bf16 and float32; what is wrong is called WRONG, and the exit code is 1. Then times,
@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention import Blocks, Packed, additive_scores, attend, dense, dot_scores
-from regard.attention.kernels import additive, short
+from regard.attention.kernels import additive, rectified, residual, short
 from regard.attention.kernels.short import Tiles
 from regard.attention.kernels.spans import spans_of
 from regard.train import loss, loss_rows
@@ -44,10 +44,16 @@ Row = tuple[str, float, float, str]  # what, forward ms, forward and backward ms
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--only", default="right,short,loss,additive")
+    parser.add_argument("--only", default="right,short,loss,norm,additive")
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
-    parts = {"right": right, "short": short_times, "loss": loss_times, "additive": additive_times}
+    parts = {
+        "right": right,
+        "short": short_times,
+        "loss": loss_times,
+        "norm": norm_times,
+        "additive": additive_times,
+    }
     lines = [
         f"# Kernels on {torch.cuda.get_device_name() if GPU else 'a CPU, interpreted'}",
         "",
@@ -317,11 +323,74 @@ def loss_times() -> Iterator[Row]:
             yield f"{n_rows:,} rows, {name}", forward, both, f"{peak:.2f} GB"
     logits = torch.randn(8192 if GPU else 4, n_words, device=DEVICE).to(HALF)
     labels = torch.randint(0, n_words, (len(logits),), device=DEVICE)
-    for words, n_warps in ((2048, 4), (4096, 8), (8192, 8), (8192, 16), (16384, 16)):
+    for words, n_warps in ((2048, 4), (4096, 8), (8192, 8), (16384, 16)):
         loss_rows.WORDS, loss_rows.N_WARPS = words, n_warps
         ms = alone(lambda: loss_rows.losses_and_gradients_on_gpu(logits, labels, 0, 0.1))
         speed = 2 * logits.numel() * logits.element_size() / max(ms, 1e-9) / 1e9
         yield f"8,192 rows, {words} words at once, {n_warps} warps", ms, 0.0, f"{speed:.2f} TB/s"
+
+
+def norm_times() -> Iterator[Row]:
+    n_rows, width = (131_072, 512) if GPU else (9, 16)
+    x, y = (torch.randn(n_rows, width, device=DEVICE).to(HALF).requires_grad_() for _ in range(2))
+    weight, bias = (torch.randn(width, device=DEVICE).requires_grad_() for _ in range(2))
+
+    def plain() -> Tensor:
+        total = x + F.dropout(y, 0.1)
+        return F.layer_norm(total.float(), (width,), weight, bias, 1e-5).to(HALF)
+
+    runs: dict[str, Callable[[], Tensor]] = {}
+    if GPU:
+        runs["norm of a sum, torch compiled"] = torch.compile(plain, dynamic=False)
+    runs["norm of a sum, ours"] = lambda: residual.residual_norm(x, y, weight, bias, 0.1, 1e-5)
+    for name, run in runs.items():
+        forward, both, peak = timed(run, (x, y, weight, bias))
+        yield name, forward, both, f"{peak:.2f} GB"
+    chosen = residual.ELEMENTS, residual.N_WARPS, residual.PROGRAMS
+    seed = torch.zeros((), dtype=torch.int64, device=DEVICE)
+    rows, scale = (x.detach(), y.detach(), weight.detach()), bias.detach()
+    for some in NORM_TILES if GPU else NORM_TILES[:1]:
+        residual.ELEMENTS, residual.N_WARPS, residual.PROGRAMS = some
+        forward = alone(lambda: residual._norm(*rows, scale, seed, 0.1, 1e-5))
+        sums = residual._norm(*rows, scale, seed, 0.1, 1e-5)[1:]
+        back = alone(lambda s=sums: residual._norm_backward(rows[0], *rows, seed, *s, 0.1))
+        yield f"{some} elements, warps, programs a processor", forward, back, "backward alone"
+    residual.ELEMENTS, residual.N_WARPS, residual.PROGRAMS = chosen
+    yield from relu_times(n_rows, width)
+
+
+NORM_TILES = [
+    (512, 1, 4), (512, 1, 16), (1024, 2, 8), (1024, 4, 4), (2048, 4, 2), (2048, 4, 4),
+    (2048, 4, 8), (2048, 8, 4), (4096, 8, 2), (4096, 8, 4),
+]  # fmt: skip
+
+
+def relu_times(n_rows: int, width: int) -> Iterator[Row]:
+    x = torch.randn(n_rows, width, device=DEVICE).to(HALF).requires_grad_()
+    weight = (torch.randn(4 * width, width, device=DEVICE) / width**0.5).requires_grad_()
+    bias = torch.randn(4 * width, device=DEVICE).requires_grad_()
+
+    def plain() -> Tensor:
+        return F.relu(F.linear(x, weight.to(HALF), bias.to(HALF)))
+
+    runs = {"relu(linear), ours": lambda: rectified.linear_relu(x, weight, bias)}
+    if GPU:
+        runs["relu(linear), torch compiled"] = torch.compile(plain, dynamic=False)
+    for name, run in runs.items():
+        forward, both, peak = timed(run, (x, weight, bias))
+        yield name, forward, both, f"{peak:.2f} GB"
+    y = runs["relu(linear), ours"]().detach()
+    grad = torch.randn_like(y)
+    chosen = rectified.COLUMNS, rectified.ROWS, rectified.N_ROWS
+    for some in RELU_TILES if GPU else RELU_TILES[:1]:
+        rectified.COLUMNS, rectified.ROWS, rectified.N_ROWS = some
+        ms = alone(lambda: rectified.relu_backward(grad, y))
+        speed = 3 * y.numel() * y.element_size() / max(ms, 1e-9) / 1e9
+        yield f"relu backward {some} columns, rows, all rows", 0.0, ms, f"{speed:.2f} TB/s"
+    rectified.COLUMNS, rectified.ROWS, rectified.N_ROWS = chosen
+
+
+RELU_TILES = [(128, 64, 2048), (128, 32, 1024), (128, 16, 512), (256, 16, 1024), (256, 8, 512)]
 
 
 ADDITIVE_FORWARD = [

@@ -8,8 +8,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.attention import kernels
 from regard.attention.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from regard.errors import ConfigError, DataError, Word
+
+if kernels.ARE_HERE:
+    from regard.attention.kernels.rectified import linear_relu
+    from regard.attention.kernels.residual import residual_norm
 
 NormName = Literal["pre", "post"]
 ActivationName = Literal["relu", "swish"]
@@ -68,7 +73,13 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "*T D"]) -> Float[Tensor, "*T D"]:
         """Every token by itself."""
-        return self.outer(self.dropout(self.activation(self.inner(x))))
+        return self.outer(self.dropout(self._hidden(x)))
+
+    def _hidden(self, x: Tensor) -> Tensor:
+        # a GPU's product can end in a ReLU, if the numbers already have the type it multiplies in
+        if self.activation is F.relu and x.dtype is torch.bfloat16 and kernels.can_take(x):
+            return linear_relu(x, self.inner.weight, self.inner.bias)
+        return self.activation(self.inner(x))
 
 
 @runtime_checkable
@@ -91,7 +102,16 @@ class Norm(nn.LayerNorm):
 
     def forward(self, input: Float[Tensor, "*T D"]) -> Float[Tensor, "*T D"]:
         """Every token by itself."""
+        if kernels.can_take(input):
+            return residual_norm(input, None, self.weight, self.bias, 0.0, self.eps)
         return super().forward(input).to(input.dtype)
+
+    def of_sum(self, x: Tensor, y: Tensor, dropout: Dropout) -> Tensor:
+        """The norm of x + dropout(y), on a GPU in one pass."""
+        if kernels.can_take(x, y):
+            share = dropout.p if dropout.training else 0.0
+            return residual_norm(x, y, self.weight, self.bias, share, self.eps)
+        return self(x + dropout(y))
 
 
 class PostNorm(nn.Module):
@@ -108,7 +128,7 @@ class PostNorm(nn.Module):
 
     def leave(self, x: Tensor, y: Tensor) -> Tensor:
         """The norm of the sum."""
-        return self.norm(x + self.dropout(y))
+        return self.norm.of_sum(x, y, self.dropout)
 
 
 class PreNorm(nn.Module):
