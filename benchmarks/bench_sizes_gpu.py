@@ -57,8 +57,7 @@ def measured(name: str, tokens: int, n_rounds: int) -> tuple[list[float], float]
     torch.compiler.reset()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    feed = Feed(pairs, len(pairs) * (n_rounds + 2))
-    update = regard_update(feed, device, SIZES[name])
+    update = regard_update(Feed(pairs), device, SIZES[name])
 
     def a_round() -> None:
         for _ in range(len(pairs)):

@@ -102,7 +102,8 @@ def generate(
 ) -> list[list[int]]:
     """The best hypotheses."""
     width = max(map(len, rows))
-    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    filled = [row + [pad] * (width - len(row)) for row in rows]
+    ids = torch.tensor(filled, device=network.device)
     said = network.generate(
         input_ids=ids,
         attention_mask=(ids != pad).long(),

@@ -57,4 +57,17 @@ def compile_whole(module: nn.Module, device: torch.device, *, is_replayed: bool 
     """
     if device.type == "cpu":
         torch.use_deterministic_algorithms(True)
+    if kernels.ARE_HERE:
+        _log_names_only()
     module.compile(mode="reduce-overhead" if is_replayed and device.type == "cuda" else None)
+
+
+def _log_names_only() -> None:
+    """Keep the compiler from writing out all that goes into an operator it meets first.
+
+    It is for a log that nobody asked for, and doubles with every layer: torch 2.11 is at it for
+    hours, 2.13 has mended it.
+    """
+    from torch._inductor import exc
+
+    exc.OperatorIssue.operator_str = staticmethod(lambda target, args, kwargs: str(target))  # type: ignore[method-assign]

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from regard.attention.kernels import residual_programs
 
-ELEMENTS = 2048  # of a program at once: with four warps, sixteen to a thread
-N_WARPS = 4
-PROGRAMS = 4  # on the way back, for each of the GPU's processors
+ELEMENTS = 1024  # of a program at once: with two warps, sixteen to a thread
+N_WARPS = 2
+PROGRAMS = 8  # on the way back, for each of the GPU's processors
 
 
 def residual_norm(
