@@ -21,7 +21,7 @@ from regard.attention import kernels
 if kernels.ARE_HERE:
     from regard.train.loss_rows import losses_and_gradients_on_gpu
 
-CHUNK = 2**28  # logits at once: large enough to keep a GPU busy, half a gigabyte in bf16
+CHUNK = 2**29  # logits at once: large enough to keep a GPU busy, a gigabyte in bf16
 
 
 def label_smoothed_loss(
