@@ -132,7 +132,7 @@ def run_short(dtype: torch.dtype, width: int, dropout: float, spans) -> None:
     saved = short.attend_forward(query, key, value, *ends, seed, 0.1, dropout, tiles)
     tiles = short.backward_tiles(width, dtype.itemsize)
     grad: Tensor = torch.randn(32, 8, width).to(dtype)
-    short.attend_backward(grad, query, key, value, saved, spans, seed, 0.1, dropout, tiles)
+    short.attend_backward(grad, query, key, value, saved, spans, seed, 0.1, dropout, tiles, 3)
 
 
 def run_additive(dtype: torch.dtype, is_masked: bool, spans) -> None:

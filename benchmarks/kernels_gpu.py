@@ -251,7 +251,8 @@ def short_times_of(
 
     for dropout in (0.0, 0.1) if with_tiles else (0.0,):
         forward, both, _ = timed(
-            lambda p=dropout: short.short_attention(*rows(), spans, WIDTH**-0.5, p), (qkv,)
+            lambda p=dropout: short.short_attention(*rows(), spans, WIDTH**-0.5, p, is_own=True),
+            (qkv,),
         )
         speed = f"{n_bytes / max(forward, 1e-9) / 1e9:.2f} TB/s forward"
         yield f"{what}: ours, dropout {dropout}", forward, both, speed
@@ -283,7 +284,7 @@ def short_tiles(what: str, rows: list[Tensor], spans) -> Iterator[Row]:
     grad = torch.randn_like(saved.output)
     for tiles in SHORT_BACKWARD if GPU else SHORT_BACKWARD[:1]:
         run = lambda t=tiles: short.attend_backward(  # noqa: E731
-            grad, query, key, value, saved, spans, seed, scale, 0.0, t
+            grad, query, key, value, saved, spans, seed, scale, 0.0, t, 3
         )
         yield f"{what}: backward {tiles}", 0.0, alone(run), "backward alone"
 

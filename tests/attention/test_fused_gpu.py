@@ -4,7 +4,17 @@ import pytest
 import torch
 from torch._dynamo.testing import CompileCounterWithBackend
 
-from regard.attention import Blocks, Causal, Packed, attend, causal_mask, dense, padding_mask
+from regard.attention import (
+    Blocks,
+    Causal,
+    CrossAttention,
+    Packed,
+    SelfAttention,
+    attend,
+    causal_mask,
+    dense,
+    padding_mask,
+)
 from regard.attention.scores import make_score
 from regard.config import ModelConfig
 from regard.model import build_model
@@ -141,3 +151,38 @@ def test_a_compiled_step_with_fixed_memory_goes_on_without_recompiling():
             logits, state = step(tgt_ids[:, t], state)
             torch.testing.assert_close(logits, expected[:, t], rtol=1e-3, atol=1e-3)
     assert counter.frame_count == 1
+
+
+@pytest.mark.parametrize("kind", ["self", "cross"])
+def test_compiled_gradients_of_one_projection_are_not_put_together_again(monkeypatch, kind):
+    """They lie side by side already; the compiler sees that, and the weights' gradient is right."""
+    from torch._inductor.graph import GraphLowering
+
+    seen = []
+    begin = GraphLowering.__init__
+
+    def watched(self, graph, *rest, **named):
+        seen.extend(str(node.target) for node in graph.graph.nodes)
+        begin(self, graph, *rest, **named)
+
+    monkeypatch.setattr(GraphLowering, "__init__", watched)
+    own, other = (
+        Packed.of(lens, n_tokens=sum(lens) + 3, n_slots=5, max_len=16, device="cuda")
+        for lens in ([3, 9, 5], [7, 2, 11])
+    )
+    mask = Blocks(own, own if kind == "self" else other)
+    module = (SelfAttention if kind == "self" else CrossAttention)(64, 2).cuda()
+    x, memory = torch.randn(20, 64, device="cuda"), torch.randn(23, 64, device="cuda")
+
+    def loss(x, memory):
+        given = (x, mask) if kind == "self" else (x, memory, mask)
+        return module(*given).output.square().sum()
+
+    loss(x, memory).backward()
+    plain = [weight.grad.clone() for weight in module.parameters()]
+    module.zero_grad()
+    torch.compile(loss)(x, memory).backward()
+    compiled = [weight.grad for weight in module.parameters()]
+    torch.testing.assert_close(compiled, plain, rtol=1e-3, atol=1e-3)
+    assert any("short_attention_backward" in name for name in seen)
+    assert not any("aten.cat" in name for name in seen)

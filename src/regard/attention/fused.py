@@ -184,7 +184,8 @@ def _dot_product(
             check_packed_rows(query, mask.query)
             check_packed_rows(key, mask.key)
             spans = spans_of(mask, query.shape[-2], key.shape[-2], query.device)
-            return short_attention(query, key, value, spans, scale, dropout)
+            is_own = mask.query is mask.key
+            return short_attention(query, key, value, spans, scale, dropout, is_own=is_own)
         case Blocks() if query.is_cuda and query.dtype.itemsize == 2 and not dropout:
             return _variable_length(query, key, value, mask, scale)
         case Blocks():

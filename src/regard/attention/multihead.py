@@ -74,7 +74,7 @@ class SelfAttention(nn.Module):
 
     def _project(self, x: Tensor, positions: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         check_width(x, self.qkv, "x")
-        query, key, value = (self.heads.split(y) for y in self.qkv(x).chunk(3, dim=-1))
+        query, key, value = self.heads.split(self.qkv(x), 3)
         if self.rotary is not None:
             query, key = self.rotary(query, positions), self.rotary(key, positions)
         return query, key, value
@@ -112,8 +112,8 @@ class CrossAttention(nn.Module):
     def remember(self, memory: Float[Tensor, "*B K D"]) -> KeyValue:
         """Keys and values of the memory: the same for every step, so computed once."""
         check_width(memory, self.key_value, "memory")
-        key, value = self.key_value(memory).chunk(2, dim=-1)
-        return self.heads.split(key), self.heads.split(value)
+        key, value = self.heads.split(self.key_value(memory), 2)
+        return key, value
 
     def recall(
         self,
@@ -125,7 +125,8 @@ class CrossAttention(nn.Module):
     ) -> Attended:
         """Attention to a memory that was remembered before."""
         check_width(x, self.query, "x")
-        attended = self.heads(self.heads.split(self.query(x)), *memory, mask, wants_weights)
+        [query] = self.heads.split(self.query(x), 1)
+        attended = self.heads(query, *memory, mask, wants_weights)
         return Attended(self.out(self.heads.join(attended.output)), attended.weights)
 
 
@@ -144,12 +145,13 @@ class Heads(nn.Module):
         self.dropout = dropout
         self.score = make_score(score, n_heads, d_model // n_heads)
 
-    def split(self, x: Float[Tensor, "*B T D"]) -> Float[Tensor, "*B H T E"]:
-        """The width cut into heads."""
-        return x.unflatten(-1, (self.n_heads, -1)).transpose(-3, -2)
+    def split(self, x: Float[Tensor, "*B T _"], n: int) -> tuple[Float[Tensor, "*B H T E"], ...]:
+        """The width cut into heads, for each of n that lie side by side."""
+        parts = x.unflatten(-1, (n * self.n_heads, -1)).chunk(n, dim=-2)
+        return tuple(part.transpose(-3, -2) for part in parts)
 
     def join(self, x: Float[Tensor, "*B H T E"]) -> Float[Tensor, "*B T D"]:
-        """The inverse of `split`."""
+        """The inverse of `split` into one."""
         return x.transpose(-3, -2).flatten(-2)
 
     def forward(

@@ -218,7 +218,7 @@ def terms_of(read: Opened) -> Terms:
     layer = read.network.encoder.layers[0]
     attention = layer.attention
     x = layer.attention_residual.enter(read.embedded(ids))
-    query, key, value = (attention.heads.split(y)[0, 0] for y in attention.qkv(x).chunk(3, -1))
+    query, key, value = (part[0, 0] for part in attention.heads.split(attention.qkv(x), 3))
     d_head = query.shape[-1]
     factors = [float(query[3] @ key[j]) for j in range(4)]
     exps = [math.exp(factor / math.sqrt(d_head)) for factor in factors]

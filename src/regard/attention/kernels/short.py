@@ -58,9 +58,20 @@ class Saved(NamedTuple):
 
 
 def short_attention(
-    query: Tensor, key: Tensor, value: Tensor, spans: Spans, scale: float, dropout: float
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    spans: Spans,
+    scale: float,
+    dropout: float,
+    *,
+    is_own: bool = False,
 ) -> Tensor:
-    """Heads of packed rows (H P E), attended; as `attend` with dot scores and that mask."""
+    """Heads of packed rows (H P E), attended; as `attend` with dot scores and that mask.
+
+    Where all three are of the same rows, `is_own`, one projection has made them, else key and
+    value. Their gradients are left side by side, so that nobody has to put them together again.
+    """
     seed = _seed(query.device) if dropout else spans.first_key[0]  # any: it is not read
     output, _ = _attend(
         query,
@@ -73,6 +84,7 @@ def short_attention(
         seed,
         scale,
         dropout,
+        1 if query.shape[-1] != value.shape[-1] else 3 if is_own else 2,
     )
     return output.transpose(0, 1)
 
@@ -94,14 +106,16 @@ def _attend(
     seed: Tensor,
     scale: float,
     dropout: float,
+    together: int,
 ) -> tuple[Tensor, Tensor]:
-    """(P H U) and (H P): what `Saved` says. The spans of keys are for the way back."""
+    """(P H U) and (H P): what `Saved` says. The spans of keys are for the way back, and so is how
+    many gradients are wanted side by side."""
     tiles = forward_tiles(value.shape[-1], value.element_size())
     return attend_forward(query, key, value, first_key, end_key, seed, scale, dropout, tiles)
 
 
 @_attend.register_fake
-def _(query, key, value, first_key, end_key, first_query, end_query, seed, scale, dropout):
+def _(query, key, value, *_):
     n_heads, n_queries, _ = query.shape
     output = query.new_empty(n_queries, n_heads, value.shape[-1])
     return output, query.new_empty(n_heads, n_queries, dtype=torch.float32)
@@ -122,30 +136,47 @@ def _attend_backward(
     seed: Tensor,
     scale: float,
     dropout: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of query, key and value, each (P H E) like the output."""
+    together: int,
+) -> list[Tensor]:
+    """What `attend_backward` says."""
     spans = Spans(first_key, end_key, first_query, end_query)
     tiles = backward_tiles(value.shape[-1], value.element_size())
-    saved = Saved(output, log_sum)
-    return attend_backward(grad, query, key, value, saved, spans, seed, scale, dropout, tiles)
+    rest = Saved(output, log_sum), spans, seed, scale, dropout, tiles, together
+    return attend_backward(grad, query, key, value, *rest)
 
 
 @_attend_backward.register_fake
-def _(grad, query, key, value, *_):
-    return tuple(x.new_empty(x.shape[1], x.shape[0], x.shape[2]) for x in (query, key, value))
+def _(grad, query, key, value, *rest):
+    return _room(query, key, value, rest[-1])
 
 
 def _keep(ctx, inputs, output) -> None:
-    query, key, value, first_key, end_key, first_query, end_query, seed, scale, dropout = inputs
-    ctx.save_for_backward(
-        query, key, value, *output, first_key, end_key, first_query, end_query, seed
-    )
-    ctx.scale, ctx.dropout = scale, dropout
+    query, key, value, *spans_and_seed, ctx.scale, ctx.dropout, ctx.together = inputs
+    ctx.save_for_backward(query, key, value, *output, *spans_and_seed)
 
 
 def _differentiate(ctx, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    grads = _attend_backward(grad, *ctx.saved_tensors, ctx.scale, ctx.dropout)
-    return *(x.transpose(0, 1) for x in grads), *[None] * 7
+    settings = ctx.scale, ctx.dropout, ctx.together
+    room = _attend_backward(grad, *ctx.saved_tensors, *settings)
+    return *_parts(room, len(ctx.saved_tensors[0])), *[None] * 8
+
+
+def _room(query: Tensor, key: Tensor, value: Tensor, together: int) -> list[Tensor]:
+    """Where gradients go, as projections have made what they are of: all three side by side, key
+    and value, or each by itself."""
+    sides = {
+        1: ((query, 1), (key, 1), (value, 1)),
+        2: ((query, 1), (key, 2)),
+        3: ((query, 3),),
+    }
+    return [x.new_empty(x.shape[1], n * len(x), x.shape[2]) for x, n in sides[together]]
+
+
+def _parts(room: list[Tensor], n_heads: int) -> list[Tensor]:
+    """That room as the gradients of query, key and value."""
+    # by sizes and along an axis that is not the first: so the compiler knows the inverse of a cat
+    split = [side.split_with_sizes([n_heads] * (side.shape[1] // n_heads), 1) for side in room]
+    return [part.transpose(0, 1) for side in split for part in side]
 
 
 _attend.register_autograd(_differentiate, setup_context=_keep)
@@ -197,15 +228,18 @@ def attend_backward(
     scale: float,
     dropout: float,
     tiles: Tiles,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Two launches: delta for each query, then a program for each tile of either side and head."""
+    together: int,
+) -> list[Tensor]:
+    """The gradients of query, key and value, so many of them side by side.
+
+    Two launches: delta for each query, then a program for each tile of either side and head.
+    """
     query, key, value = (_with_rows_in_one_piece(x) for x in (query, key, value))
     grad = _with_rows_in_one_piece(grad)
     n_heads, n_queries, _ = query.shape
     n_keys, d_value = value.shape[1:]
-    d_query, d_key, d_values = (
-        x.new_empty(x.shape[1], n_heads, x.shape[2]) for x in (query, key, value)
-    )
+    room = _room(query, key, value, together)
+    parts = _parts(room, n_heads)
     delta = torch.empty_like(saved.log_sum)
     short_programs.dot_of_rows[(triton.cdiv(n_queries * n_heads, DELTA_ROWS),)](
         grad,
@@ -232,10 +266,9 @@ def attend_backward(
         spans.first_query,
         spans.end_query,
         seed,
-        d_query,
-        d_key,
-        d_values,
+        *parts,
         _strides(query, key, value, grad.transpose(0, 1)),
+        tuple(x.stride(1) for x in parts),
         n_queries,
         n_keys,
         n_heads,
@@ -243,7 +276,7 @@ def attend_backward(
         dropout,
         **_constants(query, value, dropout, tiles),
     )
-    return d_query, d_key, d_values
+    return room
 
 
 def _constants(query: Tensor, value: Tensor, dropout: float, tiles: Tiles) -> dict[str, int]:

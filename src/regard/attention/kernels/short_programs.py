@@ -1,7 +1,8 @@
 """What each program of `short.py` does on the chip.
 
 Heads of one tile are neighbours in the grid, as their rows are in memory. Strides are (head, row)
-for query, key, value and, on the way back, for the output's gradient.
+for query, key, value and, on the way back, for the output's gradient; `d_strides` are of the rows
+that gradients go to.
 """
 
 import triton
@@ -79,7 +80,7 @@ def dot_of_rows(
 @triton.jit
 def backward(
     query, key, value, grad, log_sum, delta, first_key, end_key, first_query, end_query, seed,
-    d_query, d_key, d_value, strides, n_queries, n_keys, n_heads, scale, dropout,
+    d_query, d_key, d_value, strides, d_strides, n_queries, n_keys, n_heads, scale, dropout,
     WIDTH: tl.constexpr, VALUE_WIDTH: tl.constexpr, PADDED: tl.constexpr,
     VALUE_PADDED: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
@@ -91,13 +92,13 @@ def backward(
     if start < n_keys:
         _of_keys(
             query, key, value, grad, log_sum, delta, first_query, end_query, seed, d_key, d_value,
-            strides, start, head, n_keys, n_heads, scale, dropout,
+            strides, d_strides, start, head, n_keys, scale, dropout,
             WIDTH, VALUE_WIDTH, PADDED, VALUE_PADDED, ROWS, STEP, DROPS,
         )  # fmt: skip
     if start < n_queries:
         _of_queries(
             query, key, value, grad, log_sum, delta, first_key, end_key, seed, d_query,
-            strides, start, head, n_queries, n_heads, scale, dropout,
+            strides, d_strides, start, head, n_queries, scale, dropout,
             WIDTH, VALUE_WIDTH, PADDED, VALUE_PADDED, ROWS, STEP, DROPS,
         )  # fmt: skip
 
@@ -105,7 +106,7 @@ def backward(
 @triton.jit
 def _of_keys(
     query, key, value, grad, log_sum, delta, first_query, end_query, seed, d_key, d_value,
-    strides, start, head, n_keys, n_heads, scale, dropout,
+    strides, d_strides, start, head, n_keys, scale, dropout,
     WIDTH: tl.constexpr, VALUE_WIDTH: tl.constexpr, PADDED: tl.constexpr,
     VALUE_PADDED: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
@@ -135,14 +136,14 @@ def _of_keys(
         dv = tl.dot(used.to(do.dtype), do, dv, input_precision="ieee")
         ds = p * (dp - dots[None, :])
         dk = tl.dot(ds.to(q.dtype), q, dk, input_precision="ieee")
-    _store(d_key, dk * scale, start, head, n_keys, n_heads, WIDTH, ROWS, PADDED)
-    _store(d_value, dv, start, head, n_keys, n_heads, VALUE_WIDTH, ROWS, VALUE_PADDED)
+    _store(d_key, d_strides[1], dk * scale, start, head, n_keys, WIDTH, ROWS, PADDED)
+    _store(d_value, d_strides[2], dv, start, head, n_keys, VALUE_WIDTH, ROWS, VALUE_PADDED)
 
 
 @triton.jit
 def _of_queries(
     query, key, value, grad, log_sum, delta, first_key, end_key, seed, d_query,
-    strides, start, head, n_queries, n_heads, scale, dropout,
+    strides, d_strides, start, head, n_queries, scale, dropout,
     WIDTH: tl.constexpr, VALUE_WIDTH: tl.constexpr, PADDED: tl.constexpr,
     VALUE_PADDED: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
@@ -168,7 +169,7 @@ def _of_queries(
             dp = tl.where(kept, dp / (1.0 - dropout), 0.0)
         ds = p * (dp - dots[:, None])
         dq = tl.dot(ds.to(k.dtype), k, dq, input_precision="ieee")
-    _store(d_query, dq * scale, start, head, n_queries, n_heads, WIDTH, ROWS, PADDED)
+    _store(d_query, d_strides[0], dq * scale, start, head, n_queries, WIDTH, ROWS, PADDED)
 
 
 @triton.jit
@@ -197,14 +198,14 @@ def _rows(
 
 @triton.jit
 def _store(
-    x, tile, start, head, n_rows, n_heads,
+    x, row_stride, tile, start, head, n_rows,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, PADDED: tl.constexpr,
 ):  # fmt: skip
-    """A tile into its place in (rows, heads, width)."""
+    """A tile into its place: heads lie side by side in a row."""
     rows, columns = tl.arange(0, ROWS), tl.arange(0, PADDED)
-    place = x + (tl.cast(start, tl.int64) * n_heads + head) * WIDTH
+    place = x + tl.cast(start, tl.int64) * row_stride + head * WIDTH
     there = (start + rows < n_rows)[:, None]
     if WIDTH < PADDED:
         there = there & (columns < WIDTH)[None, :]
-    place += rows[:, None] * (n_heads * WIDTH) + columns[None, :]
+    place += rows[:, None] * row_stride + columns[None, :]
     tl.store(place, tile.to(x.dtype.element_ty), mask=there)
