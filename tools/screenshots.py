@@ -2,7 +2,8 @@
 
     .venv/bin/python tools/screenshots.py [--model DIR] [--run DIR] [--out DIR]
 
-Needs a Chromium. With a run, its curves are among them.
+Needs a Chromium. The model is the one that comes along unless another is given. With a run, its
+curves are among them.
 """
 
 import argparse
@@ -23,14 +24,14 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).parents[1]
-SENTENCE = "下雨的时候，我喜欢在家看书。"
+SENTENCE = "这本书我已经读过两遍了。"
 STEPS = ("tokens", "positions", "qkv", "arithmetic", "scoring", "masks", "heads", "cross", "beam",
          "occlusion")  # fmt: skip
 MORE: dict[str, dict[str, object]] = {
     "positions": {"shuffle": 1},
-    "qkv": {"row": 2},
-    "arithmetic": {"row": 2},
-    "scoring": {"d": 256, "row": 2},
+    "qkv": {"head": 8, "row": 4},
+    "arithmetic": {"head": 8, "row": 4},
+    "scoring": {"d": 256, "head": 8, "row": 4},
     "masks": {"layer": 2},
     "heads": {"kind": "encoder"},
     "cross": {"sinks": 1, "row": 4},
@@ -44,7 +45,7 @@ TALLEST = 2400  # of a picture: what is further down is like what is above
 def main() -> None:
     """Take them all."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", type=Path, default=ROOT / "tests" / "models" / "tatoeba-zh-en")
+    parser.add_argument("--model", type=Path)
     parser.add_argument("--run", type=Path)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "figures" / "page")
     asked = parser.parse_args()
@@ -59,10 +60,10 @@ def main() -> None:
 
 
 @contextmanager
-def serving(model: Path, run: Path | None) -> Iterator[str]:
+def serving(model: Path | None, run: Path | None) -> Iterator[str]:
     """The address of a server, for as long as it is needed."""
-    command = [sys.executable, "-m", "regard", "serve", str(model), "--port", "0", "--quiet",
-               "--deadline", "120"]  # fmt: skip
+    command = [sys.executable, "-m", "regard", "serve", "--port", "0", "--quiet"]
+    command += ["--deadline", "120", *([str(model)] if model else [])]
     command += ["--run", str(run)] if run else []
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -133,12 +134,14 @@ PIXELS = """async (png) => {
 
 
 def in_256_colours(rgb: NDArray[np.uint8]) -> bytes:
-    """A PNG of the 256 most frequent colours; every other becomes the nearest of them."""
+    """A PNG of the 256 most frequent colours that differ; every other becomes the nearest."""
     height, width, _ = rgb.shape
     packed = rgb.astype(np.uint32) @ np.array([65536, 256, 1], np.uint32)
     colours, places, counts = np.unique(packed, return_inverse=True, return_counts=True)
     table = np.stack([colours >> 16, colours >> 8 & 255, colours & 255], 1).astype(np.int32)
-    palette = table[np.argsort(-counts, kind="stable")[:256]]
+    order = np.argsort(-counts, kind="stable")
+    _, first = np.unique(table[order] >> 3, axis=0, return_index=True)  # one of those alike
+    palette = table[order[np.sort(first)[:256]]]
     nearest = np.concatenate(
         [((some[:, None] - palette) ** 2).sum(-1).argmin(1) for some in np.array_split(table, 64)]
     ).astype(np.uint8)

@@ -32,6 +32,8 @@ def test_the_inspector_arrives_at_the_weight_that_pytorch_has(open_served, page_
         unscaled = np.exp(scores - scores.max())
         last = float(page.locator(".value").last.get_attribute("data-value"))
         assert last == pytest.approx((unscaled / unscaled.sum())[column - 1], abs=1e-6)
+        page.get_by_label("Temperature").fill(str(1 / table["scale"]))  # what the scale did
+        page.locator(".verdict.right", has_text="✓ equal to the model's").wait_for()
 
 
 def floats(table):

@@ -10,6 +10,9 @@ from regard.attention import kernels
 from regard.errors import ConfigError
 from regard.model.transformer import Transformer
 
+if kernels.ARE_HERE:
+    from torch._inductor import exc
+
 PrecisionName = Literal["auto", "float32", "bf16"]
 CompileName = Literal["auto", "on", "off"]
 
@@ -68,6 +71,4 @@ def _log_names_only() -> None:
     It is for a log that nobody asked for, and doubles with every layer: torch 2.11 is at it for
     hours, 2.13 has mended it.
     """
-    from torch._inductor import exc
-
     exc.OperatorIssue.operator_str = staticmethod(lambda target, args, kwargs: str(target))  # type: ignore[method-assign]

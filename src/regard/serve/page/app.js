@@ -11,8 +11,8 @@ import { showWork } from "./work.js";
 
 const SHOW = { work: showWork, learn: showLearn, training: showTraining };
 const EXAMPLES = {
-  zh: ["下雨的时候，我喜欢在家看书。", "你昨天为什么没来？", "他比我高十厘米。",
-    "这本书我已经读过两遍了。"],
+  zh: ["这本书我已经读过两遍了。", "你昨天为什么没来？", "他比我高十厘米。",
+    "下雨的时候，我喜欢在家看书。"],
   en: ["When it rains, I like to read at home.", "Why did you not come yesterday?",
     "He is ten centimetres taller than I am."],
 };

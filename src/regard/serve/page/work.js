@@ -215,7 +215,8 @@ export function showWork(root, app) {
       element("ol.others", list.map((one, rank) => element("li",
         button(one.text || said("nothing"), () => choose(rank),
           { kind: "other", lang: found.to }),
-        element("span.number", { title: said("score_help") }, numberOf(one.score, 3))))));
+        element("span.number", numberOf(one.score, 3))))),
+      note(said("score_help")));
     choose(0);
     settleSwap();
     code.update();

@@ -5,7 +5,7 @@ import {
 } from "../parts.js";
 import { dot, weigh } from "../maths.js";
 
-export const EXACT = 1e-6;
+const EXACT = 1e-6;
 
 export async function draw(app, lesson) {
   const look = await lesson.look();
@@ -68,16 +68,17 @@ function chain(app, head, { raw, scores, weights }, factor, isOwn) {
     ["masked_step", mask, isHidden ? -Infinity : scaled],
     ...(temperature === 1 ? [] : [["tempered", `÷ ${temperature}`, scores[column]]]),
     ["power", `exp(s − ${numberOf(most)})`, power],
-    ["share_of", `÷ Σ = ÷ ${numberOf(sum, 4)}`, weights[column], 7],
+    ["share_of", `÷ Σ = ÷ ${numberOf(sum, 4)}`, weights[column], 6],
   ].map(([name, formula, value, digits = 4]) => element("tr",
     element("th", { scope: "row" }, said(name)), element("td", formula),
     element("td.value", { "data-value": value }, numberOf(value, digits))));
   const given = head.weights[row][column];
   const off = Math.abs(weights[column] - given);
-  const isEqual = isOwn && off <= EXACT;
+  const isEqual = off <= EXACT; // whatever the switches
   const verdict = said(isEqual ? "equal" : isOwn ? "unequal" : "changed",
-    { given: given.toFixed(7), off: off.toExponential(1) });
+    { given: given.toFixed(6), off: off.toExponential(1) });
   return element("div", element("table.chain", element("tbody", lines)),
+    note(said("power_help", { most: numberOf(most) })),
     element(isEqual ? "p.verdict.right" : "p.verdict",
       { "data-given": given, "data-off": off }, isEqual && "✓ ", verdict));
 }

@@ -24,6 +24,7 @@ function nodesOf(steps) {
 
 const pathTo = (node) => (node ? [...pathTo(node.before), node] : []);
 const piecesOf = (node) => pathTo(node).map((one) => one.piece);
+const labelOf = (node) => labelsOf(piecesOf(node)).at(-1);
 
 /** The nodes of the hypothesis that won. */
 function winners(columns, pieces) {
@@ -79,7 +80,7 @@ function drawn(columns, best, chosen, onchoose) {
   const place = (node) => {
     const [x, y] = corner(node);
     const share = Math.exp(node.log_prob);
-    const [label] = labelsOf([node.piece]);
+    const label = labelOf(node);
     const colour = colourAt(0.15 + 0.6 * share);
     const isPruned = node.fate === "pruned";
     const [fill, ink] = isPruned ? [] : [css(colour), textOn(colour)];
@@ -103,12 +104,11 @@ function drawn(columns, best, chosen, onchoose) {
 
 async function about(app, lesson, node) {
   const pieces = piecesOf(node);
-  const [label] = labelsOf([node.piece]);
   const text = textOf(pieces);
   const facts = [["p", numberOf(Math.exp(node.log_prob), 4)], ["Σ log p", numberOf(node.total, 4)],
     [said("score_name"), numberOf(node.score, 4)],
     [said("fate"), said(`fate_${node.fate}`)]];
-  return card(said("node_of", { label, step: node.column + 1 }),
+  return card(said("node_of", { label: labelOf(node), step: node.column + 1 }),
     element("dl.facts", facts.map(([name, value]) =>
       element("div", element("dt", name), element("dd", value)))),
     text && await nodeLooks(app, lesson, pieces, text),

@@ -1,7 +1,7 @@
 /** Step 10: attention beside what happens when a source token is taken away. */
 import { box, cut, figure, room, widthOf, words } from "../draw.js";
 import {
-  card, controls, element, numberOf, plate, said, scroller, tableOf, within,
+  card, controls, element, note, numberOf, plate, said, scroller, tableOf, within,
 } from "../parts.js";
 import { agreement } from "../maths.js";
 import { labelsOf } from "../pieces.js";
@@ -27,7 +27,7 @@ export async function draw(app, lesson) {
       lesson.numberMenu("layer", kind.layers, layer),
       lesson.numberMenu("head", kind.heads, head, [-1, said("mean")])),
     plate(sideBySide(said("beside", { token: queries[row] }), sources, looked[row], lost[row]),
-      element("p.verdict", verdict(looked[row], lost[row]))),
+      element("p.verdict", verdict(looked[row], lost[row])), note(said("rho_help"))),
     every(queries, row, looked, lost),
   ];
 }

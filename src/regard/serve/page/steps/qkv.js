@@ -11,6 +11,7 @@ export async function draw(app, lesson) {
   const { scores, weights } = weigh(query, head.key, { scale: head.scale, canSee });
   lesson.table = [["token", "score", "weight"],
     ...head.keys.map((label, at) => [label, scores[at], weights[at]])];
+  const most = Math.max(...weights);
   const [name, d] = [head.queries[head.row], query.length];
   const part = (key, labels, vectors, more) => plate(
     strip(said(key, { name }), labels, vectors, more), note(said(`${key}_help`, { d })));
@@ -20,7 +21,7 @@ export async function draw(app, lesson) {
     part("qkv_keys", head.keys, head.key, { after: scores.map((score, at) =>
       [numberOf(score), `→ ${weights[at].toFixed(3)}`]) }),
     part("qkv_values", head.keys, head.value, { after: weights.map((weight) =>
-      [`× ${weight.toFixed(3)}`]), opacities: weights.map((weight) => Math.max(0.15, weight)) }),
+      [`× ${weight.toFixed(3)}`]), opacities: weights.map((weight) => 0.1 + 0.9 * weight / most) }),
     part("qkv_output", [said("output")], [mixed(head.value, weights)]),
   ];
 }

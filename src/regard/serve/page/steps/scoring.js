@@ -21,12 +21,12 @@ export async function draw(app, lesson) {
   lesson.table = [["score", "entropy", ...labels],
     ...found.map(([name, weights]) => [name, entropy(weights), ...weights])];
   return [
+    width(app, lesson),
     controls(...lesson.headControls(look), lesson.rowMenu(head)),
     element("div.lab",
       found.map(([name, weights]) => panel(name, labels, weights, head.score === name)),
       card(said("entropy_title"),
         element("p", said("scoring_most", { bits: Math.log2(n).toFixed(2) })))),
-    width(app, lesson),
   ];
 }
 
