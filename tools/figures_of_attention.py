@@ -6,17 +6,45 @@ from torch.nn import functional as F
 
 from figure_parts import KEY, QUERY, fit, heat, points
 from regard.attention import (
+    AdditiveAttention,
     GaussianAttention,
     SelfAttention,
+    attend,
     causal_mask,
+    dot_scores,
     masked_softmax,
     padding_mask,
     scaled_dot_scores,
+    valid_lens_mask,
 )
 from regard.config import ModelConfig
 from regard.model import build_model
 from regard.study.worked import worked_example
 from regard.view.panels import Bar, Bars, Figure, Lines, Trace, Words, same
+
+
+def pooled() -> Figure:
+    """Two queries over the same keys and values."""
+    key = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]])
+    value = torch.tensor([[10.0], [20.0], [30.0]])
+    plots = []
+    for query in ([1.0, 0.0], [0.0, 1.0]):
+        attended = attend(torch.tensor([query]), key, value, scaled_dot_scores)
+        assert attended.weights is not None
+        asked, answer = f"[{query[0]:.0f}, {query[1]:.0f}]", f"{attended.output.item():.2f}"
+        plots.append(
+            Bars(
+                Words(f"query {asked}: answer {answer}", f"查询{asked}：答案{answer}"),
+                Words("weight", "权重"),
+                tuple(Words(f"value {one.item():.0f}", f"值{one.item():.0f}") for one in value),
+                (same("α"),),
+                tuple((Bar(float(weight)),) for weight in attended.weights[0]),
+                high=1,
+            )
+        )
+    return Figure(
+        Words("The same keys and values, asked twice", "同样的键和值，两个查询"), tuple(plots)
+    )
 
 
 def addressing() -> Figure:
@@ -88,6 +116,36 @@ def kernel() -> Figure:
             ),
         ),
     )
+
+
+def additive() -> Figure:
+    """Queries 7 wide over keys 5 wide, in two sequences of 2 and 4 valid keys."""
+    torch.manual_seed(0)
+    queries, keys, values = torch.randn(2, 3, 7), torch.randn(2, 4, 5), torch.randn(2, 4, 2)
+    attention = AdditiveAttention(d_query=7, d_key=5, d_hidden=6)
+    mask = valid_lens_mask(torch.tensor([2, 4]), n_keys=4)
+    weights = attention(queries, keys, values, mask).weights
+    assert weights is not None
+    plots = tuple(
+        heat(Words(f"{n} valid keys", f"{n}个有效键"), one, QUERY, KEY, True)
+        for n, one in zip((2, 4), weights, strict=True)
+    )
+    return Figure(Words("Additive attention, untrained", "加性注意力，未经训练"), plots)
+
+
+def sharpness() -> Figure:
+    """The same queries and keys, 64 wide, with √d and without."""
+    torch.manual_seed(0)
+    query, key = torch.randn(2, 4, 64)
+    plots = (
+        heat(
+            Words("with √d", "除以√d"),
+            masked_softmax(scaled_dot_scores(query, key)),
+            *(QUERY, KEY, True),
+        ),
+        heat(Words("without", "不除"), masked_softmax(dot_scores(query, key)), QUERY, KEY, True),
+    )
+    return Figure(Words("Weights of four keys, 64 wide", "四个键的权重，宽64"), plots)
 
 
 def root_d() -> Figure:

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from figure_parts import fit, heat, values
-from regard.attention import SelfAttention, causal_mask, sinusoidal_positions
+import regard
+from figure_parts import KEY, QUERY, fit, heat, values
+from regard.attention import SelfAttention, causal_mask, rotation, sinusoidal_positions
 from regard.bundle import open_bundle
 from regard.config import ModelConfig
 from regard.decode.engines.torch import load_network
@@ -73,6 +74,55 @@ def positions() -> Figure:
     return Figure(Words("Sinusoidal positions", "正弦位置编码"), (drawn, lines))
 
 
+def rotated() -> Figure:
+    """The matrix of a shift, and one pair of columns going round."""
+    matrix = Heat(
+        Words("R(5) for 8 dimensions", "R(5)，8维"),
+        values(rotation(delta=5, d=8)),
+        Words("dimension at place i + 5", "位置i + 5的维度"),
+        Words("dimension at place i", "位置i的维度"),
+        has_numbers=True,
+        is_signed=True,
+    )
+    table = sinusoidal_positions(n=56, d=8)
+    pairs = tuple(
+        Trace(
+            Words(f"dimensions {j} and {j + 1}", f"第{j}、{j + 1}维"),
+            tuple((float(row[j]), float(row[j + 1])) for row in table[::5]),
+            "both",
+        )
+        for j in (2, 4)
+    )
+    circle = Lines(
+        Words("every fifth place, as a point", "每隔五个位置，画成一点"),
+        Words("sine", "正弦"),
+        Words("cosine", "余弦"),
+        pairs,
+    )
+    return Figure(Words("A shift by five places", "移动五个位置"), (matrix, circle))
+
+
+def scaled() -> Figure:
+    """How long a row of the embedding is, before and after √d, beside a position."""
+    torch.manual_seed(0)
+    rows, before, after, beside = [], [], [], []
+    for d in (64, 256, 512):
+        small = ModelConfig(d_model=d, n_heads=4, d_ff=64, n_layers=1)
+        row = build_model(small, 100, 100).source.weight.detach().norm(dim=-1).mean()
+        rows.append(same(f"d = {d}"))
+        before.append(Bar(float(row)))
+        after.append(Bar(float(d**0.5 * row)))
+        beside.append(Bar(float(sinusoidal_positions(3, d).norm(dim=-1).mean())))
+    plot = Bars(
+        Words("mean length of a vector", "向量的平均长度"),
+        Words("length", "长度"),
+        tuple(rows),
+        (Words("row", "一行"), Words("row × √d", "一行 × √d"), Words("position", "位置")),
+        tuple(zip(before, after, beside, strict=True)),
+    )
+    return Figure(Words("Embeddings beside positions", "嵌入与位置编码相比"), (plot,), 1)
+
+
 def mixing() -> Figure:
     """Which tokens change when one changes."""
     torch.manual_seed(0)
@@ -116,6 +166,25 @@ def norms() -> Figure:
     return Figure(
         Words("Without residuals tokens become alike", "没有残差，词元会变得一样"), (plot,), 1
     )
+
+
+def stacked() -> Figure:
+    """Where the six encoder layers of the bundled model look, one after the other."""
+    attended = regard.load().attend("我喜欢机器学习。")
+    pieces = tuple(attended.src_pieces)
+    plots = tuple(
+        Heat(
+            Words(f"layer {number}", f"第{number}层"),
+            values(torch.as_tensor(layer).mean(0)),
+            QUERY,
+            KEY,
+            rows=pieces,
+            columns=pieces,
+            most=1.0,
+        )
+        for number, layer in enumerate(attended.encoder, start=1)
+    )
+    return Figure(Words("Six equal layers, mean of 8 heads", "六个同样的层，8个头的平均"), plots, 3)
 
 
 def dependence() -> Figure:
@@ -183,6 +252,33 @@ def pieces() -> Figure:
         high=1,
     )
     return Figure(same("我喜欢吃苹果。→ I like eating apples."), (plot,), 1)
+
+
+def asked() -> Figure:
+    """The note's words alone and in a sentence: what each written piece looked at."""
+    translator = regard.load()
+    plots = []
+    for text in ("机器学习", "我喜欢机器学习。"):
+        attended = translator.attend(text)
+        plots.append(
+            Heat(
+                same(text),
+                values(torch.as_tensor(attended.cross[-1]).mean(0)),
+                Words("written", "写出的"),
+                Words("looked at", "看着的"),
+                rows=tuple(attended.tgt_pieces),
+                columns=tuple(attended.src_pieces),
+                most=1.0,
+                has_numbers=True,
+            )
+        )
+    return Figure(
+        Words(
+            "Cross-attention of the last layer, mean of 8 heads",
+            "最后一层的交叉注意力，8个头的平均",
+        ),
+        tuple(plots),
+    )
 
 
 def sorting() -> Figure:

@@ -18,8 +18,11 @@ from regard.view.svg import svg
 
 PLACE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "learn"
 FIGURES: dict[str, Callable[[], Figure]] = {
+    "pooled": attention.pooled,
     "addressing": attention.addressing,
     "kernel": attention.kernel,
+    "additive": attention.additive,
+    "sharpness": attention.sharpness,
     "root-d": attention.root_d,
     "masks": attention.masks,
     "alignment": attention.alignment,
@@ -28,11 +31,15 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "heads": attention.heads,
     "reach": networks.reach,
     "positions": networks.positions,
+    "rotated": networks.rotated,
+    "scaled": networks.scaled,
     "mixing": networks.mixing,
     "norms": networks.norms,
+    "stacked": networks.stacked,
     "dependence": networks.dependence,
     "shifted": networks.shifted,
     "pieces": networks.pieces,
+    "asked": networks.asked,
     "sorting": networks.sorting,
 }
 

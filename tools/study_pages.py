@@ -99,10 +99,10 @@ over the same places, here they are, with what was measured.
 }  # fmt: skip
 COMMANDS = """\
 ```sh
-regard study                 # the experiments, listed
-regard study e04 e05         # two of them, by number or by name
-regard study --all           # all of them
-regard study e04 --seed 7    # from another seed
+regard study                           # the experiments, listed
+regard study e04 e05                   # two of them, by number or by name
+regard study --all                     # all of them
+regard study e04 --seed 7 --out mine   # from another seed, its results into another folder
 ```
 """
 

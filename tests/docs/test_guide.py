@@ -147,7 +147,7 @@ def test_a_picture_of_numbers_that_need_no_training_is_as_it_would_be_drawn_now(
     from regard.view.figures import draw_figure
     from regard.view.svg import svg
 
-    for name in ("worked", "terms", "shifted", "addressing"):
+    for name in ("worked", "terms", "shifted", "addressing", "pooled", "rotated"):
         figure = tool("learn_figures").FIGURES[name]()
         for language, end in (("en", ".svg"), ("zh", ".zh.svg")):
             drawn = (DOCS / f"figures/learn/{name}{end}").read_text(encoding="utf-8")
