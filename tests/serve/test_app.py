@@ -59,7 +59,10 @@ async def call(app, path, body, *, kind=b"application/json", method="POST", head
     if not sent:
         return None
     text = b"".join(one.get("body", b"") for one in sent[1:])
-    return sent[0]["status"], dict(sent[0]["headers"]), json.loads(text)
+    headers = dict(sent[0]["headers"])
+    is_stream = headers[b"content-type"] == b"application/x-ndjson"
+    said = list(map(json.loads, text.splitlines())) if is_stream else json.loads(text)
+    return sent[0]["status"], headers, said
 
 
 def ask(service, path, table=None, **options):
@@ -123,6 +126,35 @@ def test_a_deadline_is_503_and_ends_the_work(service):
     assert table == {
         "error": "the request was not done within 0.2 s; ask for less at once, or again later"
     }
+
+
+class Lane:
+    """Says so many words, and then nothing more."""
+
+    def __init__(self, *words):
+        self.words = words
+
+    async def ask(self, *question, on_part):
+        for word in self.words:
+            on_part(word)
+        await asyncio.sleep(60)
+
+
+def test_a_stream_that_has_not_begun_by_the_deadline_is_503(service):
+    service.lane = lambda kind: Lane()
+    status, headers, table = ask(service, "/api/v1/translate", {"text": "我", "stream": True})
+    assert (status, headers[b"retry-after"]) == (503, b"2")
+    assert table["error"]["code"] == "deadline"
+
+
+def test_a_stream_that_is_not_done_by_the_deadline_ends_with_a_line_that_says_so(service):
+    service.lane = lambda kind: Lane(40, 41)
+    status, _, lines = ask(service, "/api/v1/translate", {"text": "我", "stream": True})
+    assert status == 200
+    *parts, last = lines
+    assert [part["part"] for part in parts] == [0, 0]
+    assert last["error"]["code"] == "deadline"
+    assert last["error"]["message"].startswith("the request was not done within 0.2 s")
 
 
 def test_the_work_of_a_client_that_left_is_ended_and_nothing_is_sent(service):

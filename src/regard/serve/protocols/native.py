@@ -11,16 +11,18 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from regard.decode.search import Hypothesis
-from regard.decode.wording import pieces_of
+from regard.decode.wording import Asked, pieces_of
 from regard.errors import DataError, RegardError, Word
 from regard.serve.asking import admit, owner_of
 from regard.serve.fields import Fields
 from regard.serve.languages import TRADITIONAL, canonical
+from regard.serve.models import Way
 from regard.serve.refusals import Refused, too_many, wrong
 from regard.serve.schema import REFUSALS, Score, Translate, asked, described
-from regard.serve.service import Answer, Service, Wanted
+from regard.serve.service import Answer, Service, Wanted, out_of_time
 
 NAME = "native"
+LAST_LINE = 0.05  # seconds before the deadline, in which a stream says that it is cut
 
 
 def router(service: Service) -> APIRouter:
@@ -180,19 +182,10 @@ async def _scores(
 
 async def _stream(service: Service, asked: Translate, texts: list[str]) -> Response:
     """The pieces of one sentence as the network chooses them, and at last the whole."""
-    wanted = _wanted(asked, texts)
-    service.check(wanted)
-    if len(texts) != 1:
-        raise too_many(Word("the number of texts"), len(texts), 1)
-    if asked.nbest != 1 or asked.terms or asked.alignments or (asked.beam or 1) != 1:
-        raise wrong("stream", "true", "alone: greedy, without nbest, terms and alignments")
-    if canonical(asked.target) == TRADITIONAL:
-        raise wrong("stream", "true", "to another language: this script is made of the whole text")
-    way = service.models.way(texts[0], wanted.source, wanted.target, wanted.model)
+    way, ready = _to_stream(service, asked, texts)
     wording = way.served.wording
-    [ready] = wording.asked(texts, [way.direction], prefix=wanted.prefix)
     sentences = [one for one in ready.sentences if one is not None]
-    parts: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    parts: asyncio.Queue[dict[str, Any] | Exception] = asyncio.Queue()
 
     async def write() -> None:
         found: list[list[Hypothesis]] = []
@@ -215,20 +208,56 @@ async def _stream(service: Service, asked: Translate, texts: list[str]) -> Respo
             parts.put_nowait(
                 {"done": True, **done, "from": way.direction[0], "to": way.direction[1]}
             )
-        except Refused as refused:
-            parts.put_nowait(error_table(refused)[1])
-        except RegardError as error:
-            parts.put_nowait({"error": {"message": str(error)}})
+        except (Refused, RegardError) as error:
+            parts.put_nowait(error)
+
+    until = asyncio.get_running_loop().time() + service.limits.deadline - LAST_LINE
+    writing = asyncio.ensure_future(write())
+    try:
+        # Before anything is said, a refusal has a status, and the deadline is everybody's.
+        first = await parts.get()
+        if isinstance(first, Exception):
+            raise first
+    except BaseException:
+        writing.cancel()
+        raise
 
     async def lines() -> AsyncIterator[bytes]:
-        writing = asyncio.ensure_future(write())
+        part: dict[str, Any] | Exception = first
         try:
             while True:
-                part = await parts.get()
-                yield json.dumps(part, ensure_ascii=False).encode() + b"\n"
-                if "done" in part or "error" in part:
+                table = _error_line(part) if isinstance(part, Exception) else part
+                yield json.dumps(table, ensure_ascii=False).encode() + b"\n"
+                if "done" in table or "error" in table:
                     return
+                try:
+                    async with asyncio.timeout_at(until):
+                        part = await parts.get()
+                except TimeoutError:
+                    part = out_of_time(service.limits.deadline)
         finally:
             writing.cancel()
 
     return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+
+def _error_line(error: Exception) -> dict[str, Any]:
+    """What went wrong after the first word, as the last line."""
+    if isinstance(error, Refused):
+        return error_table(error)[1]
+    return {"error": {"message": str(error)}}
+
+
+def _to_stream(service: Service, asked: Translate, texts: list[str]) -> tuple[Way, Asked]:
+    """By which model, and the text as it is asked; or why it cannot come piece by piece."""
+    wanted = _wanted(asked, texts)
+    service.check(wanted)
+    if len(texts) != 1:
+        raise too_many(Word("the number of texts"), len(texts), 1)
+    if asked.nbest != 1 or asked.terms or asked.alignments or (asked.beam or 1) != 1:
+        raise wrong("stream", "true", "alone: greedy, without nbest, terms and alignments")
+    if canonical(asked.target) == TRADITIONAL:
+        raise wrong("stream", "true", "to another language: this script is made of the whole text")
+    way = service.models.way(texts[0], wanted.source, wanted.target, wanted.model)
+    [ready] = way.served.wording.asked(texts, [way.direction], prefix=wanted.prefix)
+    return way, ready
