@@ -17,17 +17,15 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
+from at_once import Done, Job, once_each, run_all
 from corpora import ROOT, place_of
 from train_and_translate import hardware
 
@@ -40,85 +38,25 @@ KERNELS = ("on", "off")
 BOUND = 0.003  # of the mean loss: what the means may differ by
 
 
-@dataclass(frozen=True)
-class Run:
-    """One training and what its development text scored in the end."""
-
-    kernels: str
-    seed: int
-    updates: int
-    loss: float
-    accuracy: float
-    bleu: float
-    seconds: float
-
-
-def trained(kernels: str, seed: int, asked: argparse.Namespace, work: Path) -> Run | None:
-    """The command itself; None, and the end of its log, if it did not come to its end."""
-    place = work / f"{kernels}.{seed}"
-    n = asked.updates
-    settings = [
-        f"train.seed={seed}",
-        f"train.steps={n}",
-        f"train.validate_every={n}",
-        f"train.save_every={n}",
-        f"train.log_every={max(n // 20, 1)}",
-        "train.metric=loss",
-        *asked.set,
-    ]
-    words = [word for setting in settings for word in ("--set", setting)]
-    command = [sys.executable, "-m", "regard", "train", str(RECIPE), "-o", str(place), *words]
-    start = time.perf_counter()
-    log = place.with_suffix(place.suffix + ".log")
-    with log.open("wb") as file:
-        done = subprocess.run(
-            command, cwd=work, env=environment(kernels, asked.at_once), stdout=file, stderr=file
+def all_losses(asked: argparse.Namespace, data: Path) -> dict[tuple[str, int], Done]:
+    """Every seed with and without."""
+    keys = [(kernels, seed) for seed in range(1, asked.seeds + 1) for kernels in KERNELS]
+    jobs = [
+        Job(
+            f"{kernels}.{seed}",
+            RECIPE,
+            (f"train.seed={seed}", *once_each(asked.updates), "train.metric=loss", *asked.set),
+            {"REGARD_KERNELS": kernels},
         )
-    seconds = time.perf_counter() - start
-    if done.returncode:
-        said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
-        print(f"{place.name}: exit code {done.returncode}", *said, sep="\n", flush=True)
-        return None
-    metrics = place.with_name(place.name + ".run") / "metrics.jsonl"
-    rows = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
-    last = [row for row in rows if "dev_loss" in row][-1]
-    scores = (last[f"dev_{name}"] for name in ("loss", "accuracy", "bleu"))
-    run = Run(kernels, seed, last["step"], *scores, seconds)
-    print(f"{place.name}: loss {run.loss:.4f} after {seconds:.0f} s", flush=True)
-    return run
+        for kernels, seed in keys
+    ]
+    done = {one.name: one for one in run_all(jobs, data, asked.at_once)}
+    return {key: done[job.name] for key, job in zip(keys, jobs, strict=True) if job.name in done}
 
 
-def environment(kernels: str, at_once: int) -> dict[str, str]:
-    """The same package in another folder; whoever compiles shares the cores with the others."""
-    path = os.environ.get("PYTHONPATH", "")
-    threads = str(max((os.cpu_count() or 1) // at_once, 1))
-    return {
-        "TORCHINDUCTOR_COMPILE_THREADS": threads,
-        **os.environ,
-        "REGARD_KERNELS": kernels,
-        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{path}" if path else str(ROOT / "src"),
-        "PYTHONUNBUFFERED": "1",
-    }
-
-
-def all_runs(asked: argparse.Namespace, data: Path) -> list[Run]:
-    """Every seed with and without; the recipe finds its text under data."""
-    with tempfile.TemporaryDirectory() as directory:
-        work = Path(directory)
-        (work / "data").symlink_to(data.resolve())
-        with ThreadPoolExecutor(asked.at_once) as pool:
-            jobs = [
-                pool.submit(trained, kernels, seed, asked, work)
-                for seed in range(1, asked.seeds + 1)
-                for kernels in KERNELS
-            ]
-            return [run for job in jobs if (run := job.result()) is not None]
-
-
-def table(runs: Sequence[Run], seeds: Sequence[int]) -> list[str]:
+def table(runs: dict[tuple[str, int], Done], seeds: Sequence[int]) -> list[str]:
     """By seed, then mean and spread, and whether the difference is small enough."""
-    loss = {(run.kernels, run.seed): run.loss for run in runs}
-    on, off = ([loss[kernels, seed] for seed in seeds] for kernels in KERNELS)
+    on, off = ([runs[kernels, seed].last["dev_loss"] for seed in seeds] for kernels in KERNELS)
     differences = [a - b for a, b in zip(on, off, strict=True)]
     lines = ["| seed | fused on | off | on − off |", "|---|--:|--:|--:|"]
     for seed, *values in zip(seeds, on, off, differences, strict=True):
@@ -163,9 +101,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     start = time.perf_counter()
-    runs = all_runs(asked, asked.data or place_of(CORPUS).parent)
-    ends = {(run.kernels, run.seed) for run in runs}
-    seeds = [n for n in range(1, asked.seeds + 1) if all((k, n) in ends for k in KERNELS)]
+    runs = all_losses(asked, asked.data or place_of(CORPUS).parent)
+    seeds = [n for n in range(1, asked.seeds + 1) if all((k, n) in runs for k in KERNELS)]
     if not seeds:
         raise SystemExit("error: no seed came to its end both ways")
     minutes = (time.perf_counter() - start) / 60
@@ -174,7 +111,7 @@ def main() -> None:
         f"# Fused paths on and off, {hardware()}, {datetime.now(UTC):%B %Y}",
         "",
         f"`python benchmarks/bench_fused_losses.py`: `regard train recipes/tatoeba-fra.toml{more}` "
-        f"with REGARD_KERNELS=on and =off, {runs[0].updates:,} updates, one validation at the end: "
+        f"with REGARD_KERNELS=on and =off, {asked.updates:,} updates, one validation at the end: "
         f"cross-entropy per token of the development text. {len(runs)} runs, {asked.at_once} at "
         f"once, {minutes:.1f} minutes; torch {torch.__version__}, regard {__version__}.",
         "",
@@ -186,7 +123,7 @@ def main() -> None:
     if "OUT" in os.environ:
         folder = Path(os.environ["OUT"])
         (folder / RESULTS.name).write_text(text, encoding="utf-8")
-        rows = json.dumps([asdict(run) for run in runs], indent=1)
+        rows = json.dumps([asdict(run) for run in runs.values()], indent=1)
         (folder / "fused_runs.json").write_text(rows + "\n", encoding="utf-8")
     if asked.write:
         RESULTS.write_text(text, encoding="utf-8")
