@@ -106,13 +106,6 @@ class Norm(nn.LayerNorm):
             return residual_norm(input, None, self.weight, self.bias, 0.0, self.eps)
         return super().forward(input).to(input.dtype)
 
-    def of_sum(self, x: Tensor, y: Tensor, dropout: Dropout) -> Tensor:
-        """The norm of x + dropout(y), on a GPU in one pass."""
-        if kernels.can_take(x, y):
-            share = dropout.p if dropout.training else 0.0
-            return residual_norm(x, y, self.weight, self.bias, share, self.eps)
-        return self(x + dropout(y))
-
 
 class PostNorm(nn.Module):
     """norm(x + f(x)): the paper's."""
@@ -127,8 +120,11 @@ class PostNorm(nn.Module):
         return x
 
     def leave(self, x: Tensor, y: Tensor) -> Tensor:
-        """The norm of the sum."""
-        return self.norm.of_sum(x, y, self.dropout)
+        """The norm of the sum; on a GPU in one pass."""
+        if kernels.can_take(x, y) and isinstance(self.norm, Norm):
+            share = self.dropout.p if self.training else 0.0
+            return residual_norm(x, y, self.norm.weight, self.norm.bias, share, self.norm.eps)
+        return self.norm(x + self.dropout(y))
 
 
 class PreNorm(nn.Module):
