@@ -28,7 +28,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from peers import marianmt
-from torch.utils.data import Dataset
 
 from regard import __version__
 from regard.attention import kernels
@@ -72,7 +71,7 @@ def sentences(n: int, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 @dataclass
-class Pairs(Dataset[Batch]):
+class Pairs:
     """Sentence pairs and how they are packed; a batch is made when it is asked for."""
 
     sources: list[np.ndarray]

@@ -24,22 +24,20 @@ from pathlib import Path
 import numpy as np
 import torch
 import triton
+from kernels_norms import norm_times
+from kernels_timed import DEVICE, GPU, HALF, Row, alone, timed
 from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention import Blocks, Packed, additive_scores, attend, dense, dot_scores
-from regard.attention.kernels import additive, rectified, residual, short
+from regard.attention.kernels import additive, short
 from regard.attention.kernels.short import Tiles
 from regard.attention.kernels.spans import spans_of
 from regard.train import loss, loss_rows
 
-GPU = torch.cuda.is_available()
-DEVICE = torch.device("cuda" if GPU else "cpu")
-HALF = torch.bfloat16 if GPU else torch.float32  # the interpreter's bf16 is wrong
 HEADS, WIDTH = (8, 64) if GPU else (2, 16)
 BOUNDS = {torch.bfloat16: 3e-2, torch.float32: 1e-4}
 RESULTS = Path(__file__).parent / "results" / "kernels_h200_202611.md"
-Row = tuple[str, float, float, str]  # what, forward ms, forward and backward ms, a remark
 
 
 def main() -> None:
@@ -174,28 +172,6 @@ def loss_is_right(dtype: torch.dtype) -> Row:
 # --- how fast ---
 
 
-def timed(run: Callable[[], Tensor], inputs: tuple[Tensor, ...]) -> tuple[float, float, float]:
-    """Milliseconds forward, milliseconds both ways, and gigabytes at most above the inputs."""
-
-    def both() -> None:
-        output = run()
-        torch.autograd.grad(output, inputs, torch.ones_like(output))
-
-    if not GPU:
-        both()
-        return 0.0, 0.0, 0.0
-    both()
-    torch.cuda.synchronize()
-    before = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    both()
-    peak = (torch.cuda.max_memory_allocated() - before) / 1e9
-    bench = triton.testing.do_bench
-    with torch.no_grad():
-        forward = bench(run, warmup=20, rep=60, return_mode="median")
-    return forward, bench(both, warmup=20, rep=100, return_mode="median"), peak
-
-
 def news(n_tokens: int) -> Packed:
     """A packed row of sentences as long as those of news."""
     generator = np.random.default_rng(1)
@@ -289,18 +265,6 @@ def short_tiles(what: str, rows: list[Tensor], spans) -> Iterator[Row]:
         yield f"{what}: backward {tiles}", 0.0, alone(run), "backward alone"
 
 
-def alone(run: Callable[[], object]) -> float:
-    """Milliseconds of a launch; not a number if such tiles cannot be compiled or do not fit."""
-    if not GPU:
-        run()
-        return 0.0
-    try:
-        return triton.testing.do_bench(run, warmup=10, rep=40, return_mode="median")
-    except Exception as error:  # the other tiles are still worth their time
-        print(f"{type(error).__name__}: {error}"[:300], flush=True)
-        return float("nan")
-
-
 def loss_times() -> Iterator[Row]:
     n_words, width = (32_000, 512) if GPU else (50, 16)
     weight = (torch.randn(n_words, width, device=DEVICE) / width**0.5).requires_grad_()
@@ -329,69 +293,6 @@ def loss_times() -> Iterator[Row]:
         ms = alone(lambda: loss_rows.losses_and_gradients_on_gpu(logits, labels, 0, 0.1))
         speed = 2 * logits.numel() * logits.element_size() / max(ms, 1e-9) / 1e9
         yield f"8,192 rows, {words} words at once, {n_warps} warps", ms, 0.0, f"{speed:.2f} TB/s"
-
-
-def norm_times() -> Iterator[Row]:
-    n_rows, width = (131_072, 512) if GPU else (9, 16)
-    x, y = (torch.randn(n_rows, width, device=DEVICE).to(HALF).requires_grad_() for _ in range(2))
-    weight, bias = (torch.randn(width, device=DEVICE).requires_grad_() for _ in range(2))
-
-    def plain() -> Tensor:
-        total = x + F.dropout(y, 0.1)
-        return F.layer_norm(total.float(), (width,), weight, bias, 1e-5).to(HALF)
-
-    runs: dict[str, Callable[[], Tensor]] = {}
-    if GPU:
-        runs["norm of a sum, torch compiled"] = torch.compile(plain, dynamic=False)
-    runs["norm of a sum, ours"] = lambda: residual.residual_norm(x, y, weight, bias, 0.1, 1e-5)
-    for name, run in runs.items():
-        forward, both, peak = timed(run, (x, y, weight, bias))
-        yield name, forward, both, f"{peak:.2f} GB"
-    chosen = residual.ELEMENTS, residual.N_WARPS, residual.PROGRAMS
-    seed = torch.zeros((), dtype=torch.int64, device=DEVICE)
-    rows, scale = (x.detach(), y.detach(), weight.detach()), bias.detach()
-    for some in NORM_TILES if GPU else NORM_TILES[:1]:
-        residual.ELEMENTS, residual.N_WARPS, residual.PROGRAMS = some
-        forward = alone(lambda: residual._norm(*rows, scale, seed, 0.1, 1e-5))
-        sums = residual._norm(*rows, scale, seed, 0.1, 1e-5)[1:]
-        back = alone(lambda s=sums: residual._norm_backward(rows[0], *rows, seed, *s, 0.1))
-        yield f"{some} elements, warps, programs a processor", forward, back, "backward alone"
-    residual.ELEMENTS, residual.N_WARPS, residual.PROGRAMS = chosen
-    yield from relu_times(n_rows, width)
-
-
-NORM_TILES = [
-    (512, 1, 4), (512, 1, 16), (1024, 2, 8), (1024, 4, 4), (2048, 4, 2), (2048, 4, 4),
-    (2048, 4, 8), (2048, 8, 4), (4096, 8, 2), (4096, 8, 4),
-]  # fmt: skip
-
-
-def relu_times(n_rows: int, width: int) -> Iterator[Row]:
-    x = torch.randn(n_rows, width, device=DEVICE).to(HALF).requires_grad_()
-    weight = (torch.randn(4 * width, width, device=DEVICE) / width**0.5).requires_grad_()
-    bias = torch.randn(4 * width, device=DEVICE).requires_grad_()
-
-    def plain() -> Tensor:
-        return F.relu(F.linear(x, weight.to(HALF), bias.to(HALF)))
-
-    runs = {"relu(linear), ours": lambda: rectified.linear_relu(x, weight, bias)}
-    if GPU:
-        runs["relu(linear), torch compiled"] = torch.compile(plain, dynamic=False)
-    for name, run in runs.items():
-        forward, both, peak = timed(run, (x, weight, bias))
-        yield name, forward, both, f"{peak:.2f} GB"
-    y = runs["relu(linear), ours"]().detach()
-    grad = torch.randn_like(y)
-    chosen = rectified.COLUMNS, rectified.ROWS, rectified.N_ROWS
-    for some in RELU_TILES if GPU else RELU_TILES[:1]:
-        rectified.COLUMNS, rectified.ROWS, rectified.N_ROWS = some
-        ms = alone(lambda: rectified.relu_backward(grad, y))
-        speed = 3 * y.numel() * y.element_size() / max(ms, 1e-9) / 1e9
-        yield f"relu backward {some} columns, rows, all rows", 0.0, ms, f"{speed:.2f} TB/s"
-    rectified.COLUMNS, rectified.ROWS, rectified.N_ROWS = chosen
-
-
-RELU_TILES = [(128, 64, 2048), (128, 32, 1024), (128, 16, 512), (256, 16, 1024), (256, 8, 512)]
 
 
 ADDITIVE_FORWARD = [
