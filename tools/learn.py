@@ -1,6 +1,6 @@
 """Does it learn? Copy, reverse and sort by every kind of attention, from seeds of the day.
 
-    make learn        (about 20 minutes on 2 cores)
+    make learn        (20 to 30 minutes on 2 cores)
 
 Sequences of 1 to 20 digits, networks of 2+2 layers and d 64, at most 3,000 updates, by the
 Transformer with each of its four scores; and by Bahdanau's recurrent network, whose own budget is
