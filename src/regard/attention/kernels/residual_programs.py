@@ -32,7 +32,7 @@ def backward(
     WIDTH: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr, ADDS: tl.constexpr,
     DROPS: tl.constexpr,
 ):  # fmt: skip
-    """Every so-manieth tile of rows; what belongs to the columns is added up on the way."""
+    """Every so many tiles of rows; what belongs to the columns is added up on the way."""
     columns = tl.arange(0, PADDED)
     w = tl.load(weight + columns, mask=columns < WIDTH, other=0.0).to(tl.float32)
     dw = tl.zeros((ROWS, PADDED), tl.float32)
