@@ -22,7 +22,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import JITFunction, driver
 
 from regard.attention import Blocks, Packed
-from regard.attention.kernels import additive, rectified, residual, short
+from regard.attention.kernels import additive, rectified, residual, short, waves
 from regard.attention.kernels.spans import spans_of
 from regard.train import loss_rows
 
@@ -102,6 +102,8 @@ def main() -> None:
         for is_masked in (False, True):
             print(f"additive, {dtype}, masked {is_masked}")
             print(*compiled(lambda d=dtype, m=is_masked: run_additive(d, m, spans)), sep="\n")
+            print(f"waves, {dtype}, masked {is_masked}")
+            print(*compiled(lambda d=dtype, m=is_masked: run_waves(d, m, spans)), sep="\n")
         logits, labels = torch.randn(16, 32_000).to(dtype), torch.zeros(16, dtype=torch.int64)
         print(f"loss, {dtype}")
         print(*compiled(lambda z=logits, y=labels: run_loss(z, y)), sep="\n")
@@ -151,6 +153,15 @@ def run_additive(dtype: torch.dtype, is_masked: bool, spans) -> None:
         additive.attend_backward(
             output, *by_row, v, value, log_sum, log_sum, ends, mask, seed, 0.0, tiles
         )
+
+
+def run_waves(dtype: torch.dtype, is_masked: bool, spans) -> None:
+    query, key, value = torch.zeros(3, 1, 8, 32, 64).to(dtype)
+    mask = torch.ones(1, 8, 32, 32, dtype=torch.bool) if is_masked else None
+    seed, v = torch.zeros((), dtype=torch.int64), torch.zeros(8, 64)
+    rules = spans.first_query, spans.end_query, spans.first_key, spans.end_key, mask, seed, 0.0
+    output, log_sum = waves._attend(query, key, value, v, *rules)
+    waves._attend_backward(output, output, log_sum, query, key, value, v, *rules)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention import Blocks, Packed, additive_scores, attend, dense, dot_scores
-from regard.attention.kernels import additive, short
+from regard.attention.kernels import additive, short, waves
 from regard.attention.kernels.short import Tiles
 from regard.attention.kernels.spans import spans_of
 from regard.train import loss, loss_rows
@@ -319,12 +319,13 @@ def additive_times() -> Iterator[Row]:
     def tiled() -> Tensor:
         return additive.tiled_additive_attention(*inputs, spans, None, 0.0, float(length))
 
-    forward, both, peak = timed(tiled, inputs)
-    speed = f"{n_tanh / max(forward, 1e-9) / 1e9:.2f} T tanh/s forward, {peak:.2f} GB"
-    yield f"ours, length {length:,}", forward, both, speed
-    if GPU:
-        forward, both, peak = timed(torch.compile(tiled, dynamic=False), inputs)
-        yield "ours, compiled", forward, both, f"{peak:.2f} GB"
+    def waved() -> Tensor:
+        return waves.wave_attention(*inputs, spans, None, 0.0)
+
+    for name, run in (("waves", waved), ("tiles", tiled)):
+        forward, both, peak = timed(run, inputs)
+        speed = f"{n_tanh / max(forward, 1e-9) / 1e9:.2f} T tanh/s forward, {peak:.2f} GB"
+        yield f"ours, {name}, length {length:,}", forward, both, speed
     yield from additive_tiles(query, key, value, v, spans)
     yield from additive_peers(inputs)
     for n_tokens in (32_768,) if GPU else ():

@@ -35,6 +35,7 @@ def test_the_settings_are_these():
         "schedule",
         "warmup",
         "label_smoothing",
+        "r_drop",
         "clip",
         "seed",
         "precision",

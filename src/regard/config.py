@@ -273,6 +273,9 @@ class TrainConfig:
     )
     warmup: int = setting(4000, "updates until the rate is reached")
     label_smoothing: float = setting(0.1, "share of each target that is spread over all words")
+    r_drop: float = setting(
+        0.0, "weight of R-Drop, by which two passes with other dropout agree; 0: one pass"
+    )
     clip: float = setting(1.0, "longest gradient; longer ones are shortened to it")
     seed: int = setting(1, "of weights, order, dropout and sampling")
     precision: Literal["auto", "float32", "bf16"] = setting(
@@ -306,7 +309,14 @@ class TrainConfig:
 
     def _number_faults(self) -> Iterable[ConfigError]:
         counts = ("steps", "tokens", "accumulate", "validate_every", "save_every", "log_every")
-        least = {**dict.fromkeys(counts, 1), "warmup": 0, "average": 0, "patience": 0, "workers": 0}
+        least = {
+            **dict.fromkeys(counts, 1),
+            "warmup": 0,
+            "average": 0,
+            "patience": 0,
+            "workers": 0,
+            "r_drop": 0,
+        }
         for name, bound in least.items():
             value = getattr(self, name)
             if value != "auto" and value < bound:

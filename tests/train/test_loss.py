@@ -100,6 +100,32 @@ def test_what_an_objective_asks_of_a_gpu_equals_what_it_asks_of_a_cpu():
     torch.testing.assert_close(objective.in_chunks(batch), objective(batch))
 
 
+def test_two_passes_that_do_not_agree_cost_what_the_paper_says():
+    """Both divergences by torch's own `kl_div`, which torch's dropout has no part in."""
+    network = build_model(ModelConfig(d_model=16, n_heads=2, n_layers=1, d_ff=16), 30, 30).train()
+    objective = Objective(network, pad=0, smoothing=0.1, r_drop=5.0)
+    ids, labels = torch.randint(1, 30, (2, 2, 5))
+    labels[1, 3:] = 0
+    batch = Batch(ids, ids, labels, None, None, 8, (0, 1))
+    torch.manual_seed(3)
+    ours = objective(batch)
+    torch.manual_seed(3)
+    one, other = network(ids, ids), network(ids, ids)
+    assert not torch.equal(one, other)
+    counts = labels != 0
+    log_p, log_q = (x[counts].log_softmax(-1) for x in (one, other))
+    apart = [
+        F.kl_div(a, b, reduction="sum", log_target=True)
+        for a, b in ((log_p, log_q), (log_q, log_p))
+    ]
+    wrong = [loss.label_smoothed_loss(x, labels, 0, 0.1) for x in (one, other)]
+    torch.testing.assert_close(ours, sum(wrong) / 2 + 5.0 * sum(apart) / 4)
+    network.eval()  # judged by one pass
+    torch.testing.assert_close(
+        objective(batch), loss.label_smoothed_loss(network(ids, ids), labels, 0, 0.1)
+    )
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the kernel runs there itself")
 @pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton, which is for Linux")
 @pytest.mark.parametrize("n_words", [37, 5])

@@ -32,6 +32,7 @@ from regard.attention.masks import Blocks, Causal, Mask, dense
 if kernels.ARE_HERE:
     from regard.attention.kernels.additive import tiled_additive_attention
     from regard.attention.kernels.short import short_attention
+    from regard.attention.kernels.waves import is_for_waves, wave_attention
 
 PaddedAttention = Callable[[Tensor, Tensor, Tensor, Mask | None], Tensor]
 
@@ -117,7 +118,7 @@ def _is_tiled(query: Tensor, key: Tensor, value: Tensor, v: Tensor) -> bool:
 def _tiled_additive(
     query: Tensor, key: Tensor, value: Tensor, v: Tensor, mask: Mask | None, dropout: float
 ) -> Tensor:
-    """Additive attention by the GPU's own kernel, which never holds a number for each pair."""
+    """Additive attention by kernels that never hold a number for each pair and coordinate."""
     if isinstance(mask, Tensor):
         check_mask(mask, n_queries=query.shape[-2], n_keys=key.shape[-2])
         seen, allowed = None, mask.expand(*[1] * (4 - mask.ndim), *mask.shape)
@@ -129,9 +130,12 @@ def _tiled_additive(
     # a batch of one for rows that have none; v may serve all heads
     query_rows, key_rows, value_rows = (x if x.ndim == 4 else x[None] for x in (query, key, value))
     v = torch.atleast_2d(v)
-    output = tiled_additive_attention(
-        query_rows, key_rows, value_rows, v, spans, allowed, dropout, mean_len
-    )
+    if not isinstance(mask, Blocks) and is_for_waves(query, key, value):
+        output = wave_attention(query_rows, key_rows, value_rows, v, spans, allowed, dropout)
+    else:
+        output = tiled_additive_attention(
+            query_rows, key_rows, value_rows, v, spans, allowed, dropout, mean_len
+        )
     return output if query.ndim == 4 else output[0]
 
 

@@ -189,7 +189,8 @@ class _Run:
 
     def _objective(self, network: Network) -> Objective:
         pad = self.prepared.tgt_tokenizer.vocab.pad
-        return Objective(network, pad=pad, smoothing=self.config.train.label_smoothing)
+        train = self.config.train
+        return Objective(network, pad=pad, smoothing=train.label_smoothing, r_drop=train.r_drop)
 
     def _tokens(self, network: Network) -> int:
         """The batch size, found out if the settings leave it open, and then written down."""

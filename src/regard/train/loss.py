@@ -37,6 +37,15 @@ def label_smoothed_loss(
     )
 
 
+def disagreement(
+    one: Float[Tensor, "*B V"], other: Float[Tensor, "*B V"], labels: Int[Tensor, "*B"], pad: int
+) -> Float[Tensor, ""]:
+    """KL(p || q) + KL(q || p) = sum (p - q) (log p - log q), padding left out."""
+    log_p, log_q = (x.float().log_softmax(-1) for x in (one, other))
+    apart = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)
+    return apart.masked_fill(labels == pad, 0.0).sum()
+
+
 def output_and_loss(
     hidden: Float[Tensor, "*B D"],
     weight: Float[Tensor, "V D"],

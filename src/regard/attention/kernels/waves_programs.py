@@ -1,0 +1,172 @@
+"""What each program of `waves.py` does on the chip: waves, weights, and the ways back of both.
+
+Programs of waves have a tile of rows of one head; programs of weights have one query.
+"""
+
+import triton
+import triton.language as tl
+
+from regard.attention.kernels.chance import is_kept
+
+LOG2_E = tl.constexpr(1.4426950408889634)
+PI = tl.constexpr(3.141592653589793)
+
+
+@triton.jit
+def make_waves(
+    x, factor, waves, strides, n_rows, n_waves, half_period,
+    WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr, IS_QUERY: tl.constexpr,
+):  # fmt: skip
+    """Of queries b v sin(wq), b v cos(wq), of keys cos(wk), sin(wk), for each frequency w."""
+    head = tl.program_id(1)
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    hidden = tl.arange(0, ROOM)
+    there = (rows < n_rows)[:, None] & (hidden < WIDTH)[None, :]
+    sine, cosine, twice_sine, twice_cosine = _first_wave(
+        x, strides, head, rows, hidden, there, half_period
+    )
+    v = tl.load(factor + head * WIDTH + hidden, mask=hidden < WIDTH, other=0.0)
+    place = tl.cast(head, tl.int64) * n_rows * n_waves * 2 * WIDTH
+    waves += place + tl.cast(rows, tl.int64)[:, None] * n_waves * 2 * WIDTH + hidden[None, :]
+    for n in range(n_waves):
+        if IS_QUERY:
+            size = _amplitude(n, half_period) * v[None, :]
+            first, second = size * sine, size * cosine
+        else:
+            first, second = cosine, sine
+        tl.store(waves + n * 2 * WIDTH, first.to(waves.dtype.element_ty), mask=there)
+        tl.store(waves + (n * 2 + 1) * WIDTH, second.to(waves.dtype.element_ty), mask=there)
+        sine, cosine = _next_wave(sine, cosine, twice_sine, twice_cosine)
+
+
+@triton.jit
+def gradients_of_waves(
+    x, factor, d_waves, scale, d_x, d_factor, strides, out_strides, n_rows, n_waves, half_period,
+    WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr, IS_QUERY: tl.constexpr,
+):  # fmt: skip
+    """Back from the waves to what they were made of.
+
+    dq = sum_w b v w (cos(wq) first - sin(wq) second),  dv = sum_w b (sin first + cos second)
+    dk = sum_w     w (cos(wk) second - sin(wk) first)
+    """
+    head = tl.program_id(1)
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    hidden = tl.arange(0, ROOM)
+    there = (rows < n_rows)[:, None] & (hidden < WIDTH)[None, :]
+    sine, cosine, twice_sine, twice_cosine = _first_wave(
+        x, strides, head, rows, hidden, there, half_period
+    )
+    place = tl.cast(head, tl.int64) * n_rows * n_waves * 2 * WIDTH
+    d_waves += place + tl.cast(rows, tl.int64)[:, None] * n_waves * 2 * WIDTH + hidden[None, :]
+    slope = tl.zeros((ROWS, ROOM), tl.float32)
+    height = tl.zeros((ROWS, ROOM), tl.float32)
+    for n in range(n_waves):
+        frequency = (2 * n + 1) * PI / half_period
+        first = tl.load(d_waves + n * 2 * WIDTH, mask=there, other=0.0).to(tl.float32)
+        second = tl.load(d_waves + (n * 2 + 1) * WIDTH, mask=there, other=0.0).to(tl.float32)
+        if IS_QUERY:
+            size = _amplitude(n, half_period)
+            slope += size * frequency * (cosine * first - sine * second)
+            height += size * (sine * first + cosine * second)
+        else:
+            slope += frequency * (cosine * second - sine * first)
+        sine, cosine = _next_wave(sine, cosine, twice_sine, twice_cosine)
+    unit = 1.0 / tl.load(scale)
+    if IS_QUERY:
+        v = tl.load(factor + head * WIDTH + hidden, mask=hidden < WIDTH, other=0.0)
+        slope = slope * v[None, :]
+        of_rows = unit * tl.sum(height, 0)
+        tl.atomic_add(d_factor + head * WIDTH + hidden, of_rows, mask=hidden < WIDTH, sem="relaxed")
+    d_x += tl.cast(head, tl.int64) * out_strides[0]
+    d_x += tl.cast(rows, tl.int64)[:, None] * out_strides[1] + hidden[None, :]
+    tl.store(d_x, (unit * slope).to(d_x.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def weights(
+    scores, first_key, end_key, mask, seed, weights, log_sum, strides, group, first_row,
+    n_queries, n_keys, dropout, COLUMNS: tl.constexpr, MASKED: tl.constexpr, DROPS: tl.constexpr,
+):  # fmt: skip
+    """Softmax of one query's scores over the keys that it sees; zeros if it sees none."""
+    row, head = tl.program_id(0), tl.program_id(1)
+    columns = tl.arange(0, COLUMNS)
+    place = (tl.cast(head, tl.int64) * tl.num_programs(0) + row) * n_keys + columns
+    query = first_row + row
+    sees = _sees(first_key, end_key, mask, strides, head, query, columns, n_keys, MASKED)
+    s = tl.load(scores + place, mask=sees, other=float("-inf")) * LOG2_E
+    largest = tl.max(s, 0)
+    largest = tl.where(largest > float("-inf"), largest, 0.0)
+    p = tl.exp2(s - largest)
+    total = tl.sum(p, 0)
+    norm = tl.where(total > 0.0, total, 1.0)
+    tl.store(log_sum + head * n_queries + query, largest + tl.log2(norm))
+    p = p / (norm * (1.0 - dropout))
+    if DROPS:
+        p = tl.where(is_kept(tl.load(seed), group + head, query, columns, dropout), p, 0.0)
+    tl.store(weights + place, p.to(weights.dtype.element_ty), mask=columns < n_keys)
+
+
+@triton.jit
+def weights_back(
+    scores, d_weights, first_key, end_key, mask, seed, log_sum, scale, d_scores, stride, strides,
+    group, first_row, n_queries, n_keys, dropout,
+    COLUMNS: tl.constexpr, MASKED: tl.constexpr, DROPS: tl.constexpr,
+):  # fmt: skip
+    """The weights as they were used where their gradient was, and ds = p (dp - sum p dp), scaled.
+
+    The sum is there when all of a row has been read, so what is written may lie in its place.
+    """
+    row, head = tl.program_id(0), tl.program_id(1)
+    columns = tl.arange(0, COLUMNS)
+    line = tl.cast(head, tl.int64) * tl.num_programs(0) + row
+    place = line * n_keys + columns
+    query = first_row + row
+    sees = _sees(first_key, end_key, mask, strides, head, query, columns, n_keys, MASKED)
+    s = tl.load(scores + place, mask=sees, other=float("-inf")) * LOG2_E
+    p = tl.exp2(s - tl.load(log_sum + head * n_queries + query))
+    dp = tl.load(d_weights + place, mask=sees, other=0.0).to(tl.float32)
+    u = p
+    if DROPS:
+        kept = is_kept(tl.load(seed), group + head, query, columns, dropout)
+        u = tl.where(kept, p / (1.0 - dropout), 0.0)
+        dp = tl.where(kept, dp / (1.0 - dropout), 0.0)
+    ds = p * (dp - tl.sum(p * dp, 0)) * tl.load(scale)
+    tl.store(d_weights + place, u.to(d_weights.dtype.element_ty), mask=columns < n_keys)
+    place = line * stride + columns
+    tl.store(d_scores + place, ds.to(d_scores.dtype.element_ty), mask=columns < n_keys)
+
+
+@triton.jit
+def _sees(
+    first_key, end_key, mask, strides, head, query, columns, n_keys, MASKED: tl.constexpr
+):  # fmt: skip
+    """Keys within the query's span that the mask allows."""
+    sees = (columns >= tl.load(first_key + query)) & (columns < tl.load(end_key + query))
+    sees = sees & (columns < n_keys)
+    if MASKED:
+        place = tl.cast(head, tl.int64) * strides[0] + tl.cast(query, tl.int64) * strides[1]
+        sees = sees & (tl.load(mask + place + columns * strides[2], mask=sees, other=0) != 0)
+    return sees
+
+
+@triton.jit
+def _first_wave(x, strides, head, rows, hidden, there, half_period):
+    """Sine and cosine of the lowest frequency, and of the step from each frequency to the next."""
+    x += tl.cast(head, tl.int64) * strides[0]
+    x += tl.cast(rows, tl.int64)[:, None] * strides[1] + hidden[None, :] * strides[2]
+    angle = tl.load(x, mask=there, other=0.0).to(tl.float32) * (PI / half_period)
+    sine, cosine = tl.sin(angle), tl.cos(angle)
+    return sine, cosine, 2.0 * sine * cosine, 1.0 - 2.0 * sine * sine
+
+
+@triton.jit
+def _next_wave(sine, cosine, step_sine, step_cosine):
+    """The angle one step further: sin(a + b) and cos(a + b)."""
+    return sine * step_cosine + cosine * step_sine, cosine * step_cosine - sine * step_sine
+
+
+@triton.jit
+def _amplitude(n, half_period):
+    """2 pi / (P sinh(pi w / 2)) of the frequency w = (2n + 1) pi / P."""
+    x = (2 * n + 1) * (PI * PI / 2.0) / half_period
+    return 4.0 * PI / (half_period * (tl.exp(x) - tl.exp(-x)))
