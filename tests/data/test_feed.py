@@ -127,6 +127,20 @@ def test_no_pair_is_lost_when_sampling_makes_sentences_longer(dataset, tokenizer
     assert sorted(seen) == list(range(len(dataset)))
 
 
+@pytest.mark.parametrize("kind", ["packed", "padded"])
+def test_sampling_makes_no_sentence_longer_than_the_network_has_places(dataset, tokenizer, kind):
+    longest = 1 + 1 + max(*dataset.src.lens, *dataset.tgt.lens)  # with a language and an end
+    free = batches(dataset, tokenizer, sampled=True, kind=kind)
+    assert max(n for b in all_of(free) for n in (*b.src.lens, *b.tgt.lens)) > longest
+    feed = batches(dataset, tokenizer, sampled=True, kind=kind, max_len=longest)
+    assert max(n for b in all_of(feed) for n in (*b.src.lens, *b.tgt.lens)) <= longest
+    assert sorted(p for b in all_of(feed) for p in b.pairs) == list(range(len(dataset)))
+
+
+def all_of(feed):
+    return [feed.batch(Place(1, step)) for step in range(feed.steps(1))]
+
+
 def test_sampled_rows_of_short_sentences_are_full(tmp_path, tokenizer):
     """One long sentence among many short ones: what is planned must be what comes."""
     chance = random.Random(1)

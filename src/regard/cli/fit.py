@@ -243,6 +243,7 @@ class _Run:
             rank=self.parallel.rank,
             ranks=self.parallel.ranks,
             sampled=self.config.data.sampled,
+            max_len=self.config.model.max_len,
         )
 
     def _trainer(self, network: Network, tokens: int) -> Trainer:

@@ -59,14 +59,16 @@ class Batches(Dataset[Batch]):
         rank: int = 0,
         ranks: int = 1,
         sampled: bool = False,
+        max_len: int | None = None,
     ) -> None:
+        """`max_len` is the most tokens that the network has places for."""
         if not len(dataset):
             raise DataError("the dataset has no pairs, so there is nothing to train on")
         _check(kind, tokens, rank, ranks)
         self.dataset = dataset
         self.tokenizers = src_tokenizer, tgt_tokenizer
         self.kind, self.tokens, self.seed = kind, tokens, seed
-        self.rank, self.ranks, self.sampled = rank, ranks, sampled
+        self.rank, self.ranks, self.sampled, self.max_len = rank, ranks, sampled, max_len
         self.prefixes = [_prefix(src_tokenizer, lang) for lang in dataset.languages]
         growth = self._growth() if sampled else (1.0, 1.0)
         self.planned = self._planned(dataset.src, growth[0]), self._planned(dataset.tgt, growth[1])
@@ -125,13 +127,17 @@ class Batches(Dataset[Batch]):
         lens = np.floor(side.lens * growth + (turns if growth > 1.0 else 0.0)).astype(np.int64) + 1
         if side is self.dataset.src:
             lens += np.array([len(prefix) for prefix in self.prefixes])[self.dataset.target_langs]
-        return lens
+        # A sentence that would grow beyond is not sampled; as it is, it was let in.
+        return lens if self.max_len is None else np.minimum(lens, self.max_len)
 
     def _ids(self, pairs: Sequence[int], epoch: int) -> tuple[list[Ids], list[Ids]]:
         plain = [self._plain(pair) for pair in pairs]
         if not self.sampled:
             return [src for src, _ in plain], [tgt for _, tgt in plain]
         drawn = [self._drawn(pair, epoch) for pair in pairs]
+        if self.max_len is not None:
+            both = zip(drawn, plain, strict=True)
+            drawn = [a if max(map(len, a)) < self.max_len else b for a, b in both]
         return _fitted(drawn, plain, self.shape if self.kind == "packed" else None)
 
     def _plain(self, pair: int) -> tuple[Ids, Ids]:
