@@ -1,9 +1,11 @@
-"""Pictures of the page for the documentation: both languages, both themes, desktop and phone.
+"""Pictures of the page for the documentation: every view in every look.
 
-    .venv/bin/python tools/screenshots.py [--model DIR] [--run DIR] [--out DIR]
+    .venv/bin/python tools/screenshots.py [--only VIEW] [--model DIR] [--run DIR] [--out DIR]
 
-Needs a Chromium. The model is the one that comes along unless another is given. With a run, its
-curves are among them.
+The views are Work, the ten steps of Learn, and Training; the looks both languages, both themes,
+desktop and phone. Needs a Chromium. The model is the one that comes along unless another is given.
+Without a run the numerals are trained first, with the snapshots of the guide, and kept in
+build/screenshots for the next time: three minutes. The pictures take five.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -25,9 +28,11 @@ from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 SENTENCE = "这本书我已经读过两遍了。"
+NUMERAL = "四十万八千七百八十"  # for the run that is watched
 STEPS = ("tokens", "positions", "qkv", "arithmetic", "scoring", "masks", "heads", "cross", "beam",
          "occlusion")  # fmt: skip
 MORE: dict[str, dict[str, object]] = {
+    "tokens": {},
     "positions": {"shuffle": 1},
     "qkv": {"head": 8, "row": 4},
     "arithmetic": {"head": 8, "row": 4},
@@ -39,32 +44,58 @@ MORE: dict[str, dict[str, object]] = {
     "occlusion": {"row": 4},
 }
 WIDTHS = {"desktop": 1280, "phone": 390}
-TALLEST = 2400  # of a picture: what is further down is like what is above
+LOOKS = tuple(product(("zh", "en"), ("light", "dark"), WIDTHS))
+TALLEST = 3200  # of a picture: what is further down is like what is above
+FREQUENT = 48  # colours of a picture that are kept as they are: grounds, lines, inks
+RUN = ROOT / "build" / "screenshots" / "numerals"
+SETTINGS = ("train.snapshots=[100, 400, 1000, 2600]", "train.validate_every=325")
 
 
 def main() -> None:
     """Take them all."""
+    views = views_of()
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", choices=views, metavar="VIEW")
     parser.add_argument("--model", type=Path)
     parser.add_argument("--run", type=Path)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "figures" / "page")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    with serving(asked.model, asked.run) as address, sync_playwright() as playwright:
+    wanted = list(product(asked.only or views, LOOKS))
+    run = asked.run or trained()
+    with serving(asked.model, run) as address, sync_playwright() as playwright:
         found = shutil.which("chromium") or playwright.chromium.executable_path
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        for name, state, language, theme, width in views(asked.run is not None):
-            path = asked.out / f"{name}-{language}-{theme}-{width}.png"
-            take(browser, f"{address}/#{urlencode(state)}", path, language, theme, WIDTHS[width])
+        for number, (name, look) in enumerate(wanted, 1):
+            path = asked.out / f"{'-'.join((name, *look))}.png"
+            path.write_bytes(picture(browser, f"{address}/#{urlencode(views[name])}", *look))
+            size = path.stat().st_size
+            print(f"{number:2d} of {len(wanted)}: {path.name}, {size / 1000:.0f} kB", flush=True)
         browser.close()
 
 
+def views_of() -> dict[str, dict[str, object]]:
+    """What is shown: the name of each view and its address."""
+    steps = {
+        f"{number:02d}-{step}": {"mode": "learn", "step": number, "text": SENTENCE, **MORE[step]}
+        for number, step in enumerate(STEPS, 1)
+    }
+    return {"work": {"text": SENTENCE}, **steps, "training": {"mode": "training", "text": NUMERAL}}
+
+
+def trained() -> Path:
+    """The model whose run is watched, trained if it is not there yet."""
+    if not RUN.exists():
+        command = [sys.executable, "-m", "regard", "train", "-o", str(RUN)]
+        subprocess.run([*command, *(f"--set={one}" for one in SETTINGS)], check=True)
+    return RUN
+
+
 @contextmanager
-def serving(model: Path | None, run: Path | None) -> Iterator[str]:
+def serving(model: Path | None, run: Path) -> Iterator[str]:
     """The address of a server, for as long as it is needed."""
     command = [sys.executable, "-m", "regard", "serve", "--port", "0", "--quiet"]
-    command += ["--deadline", "120", *([str(model)] if model else [])]
-    command += ["--run", str(run)] if run else []
+    command += ["--deadline", "120", "--run", str(run), *([str(model)] if model else [])]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     match = re.search(r"http://\S+", process.stdout.readline())
@@ -76,46 +107,24 @@ def serving(model: Path | None, run: Path | None) -> Iterator[str]:
         process.wait()
 
 
-def views(has_run: bool) -> Iterator[tuple[str, dict[str, object], str, str, str]]:
-    """What is shown, in which language, theme and width."""
-    looks = [(la, th, wi) for la in ("zh", "en") for th in ("light", "dark") for wi in WIDTHS]
-    for look in looks:
-        yield "work", {"text": SENTENCE}, *look
-    for number, step in enumerate(STEPS, 1):
-        state = {"mode": "learn", "step": number, "text": SENTENCE, **MORE.get(step, {})}
-        some = (
-            looks
-            if step == "arithmetic"
-            else [looks[number % 2 * 6], looks[3 if number % 2 else 5]]
-        )
-        for look in some:
-            yield f"{number:02d}-{step}", state, *look
-    if has_run:
-        yield "training", {"mode": "training", "text": SENTENCE}, "en", "light", "desktop"
-        yield "training", {"mode": "training", "text": SENTENCE}, "zh", "dark", "phone"
-
-
-def take(browser: Browser, address: str, path: Path, language: str, theme: str, width: int) -> None:
+def picture(browser: Browser, address: str, language: str, theme: str, width: str) -> bytes:
     """One picture, when all is there that will be."""
     context = browser.new_context(
-        viewport={"width": width, "height": 860},
+        viewport={"width": WIDTHS[width], "height": 860},
         color_scheme="dark" if theme == "dark" else "light",
         locale="zh-CN" if language == "zh" else "en-US",
     )
     page = context.new_page()
     page.goto(address)
-    page.locator(".rail svg, .step-body .card, .charts .figure").first.wait_for(timeout=120_000)
-    if "mode=training" in address:
-        page.wait_for_timeout(3000)
+    page.locator(".rail svg, .step-body .card, .born .figure").first.wait_for(timeout=120_000)
     page.wait_for_load_state("networkidle")
     tall = int(page.evaluate("document.documentElement.scrollHeight"))
-    size = {"x": 0, "y": 0, "width": width, "height": min(tall, TALLEST)}
-    raw = page.screenshot(full_page=True, clip=size)  # type: ignore[arg-type]
-    blank = context.new_page()
-    pixels = blank.evaluate(PIXELS, b64encode(raw).decode())
-    rgb = np.frombuffer(b64decode(pixels), np.uint8).reshape(-1, width, 4)[..., :3]
-    path.write_bytes(in_256_colours(rgb))
+    clip = {"x": 0, "y": 0, "width": WIDTHS[width], "height": min(tall, TALLEST)}
+    raw = page.screenshot(full_page=True, clip=clip)  # type: ignore[arg-type]
+    pixels = context.new_page().evaluate(PIXELS, b64encode(raw).decode())
+    rgb = np.frombuffer(b64decode(pixels), np.uint8).reshape(-1, WIDTHS[width], 4)[..., :3]
     context.close()
+    return in_few_colours(rgb)
 
 
 PIXELS = """async (png) => {
@@ -133,24 +142,27 @@ PIXELS = """async (png) => {
 }"""
 
 
-def in_256_colours(rgb: NDArray[np.uint8]) -> bytes:
-    """A PNG of the 256 most frequent colours that differ; every other becomes the nearest."""
+def in_few_colours(rgb: NDArray[np.uint8]) -> bytes:
+    """A PNG of the most frequent colours, and of of the others one of those alike."""
     height, width, _ = rgb.shape
     packed = rgb.astype(np.uint32) @ np.array([65536, 256, 1], np.uint32)
     colours, places, counts = np.unique(packed, return_inverse=True, return_counts=True)
     table = np.stack([colours >> 16, colours >> 8 & 255, colours & 255], 1).astype(np.int32)
     order = np.argsort(-counts, kind="stable")
-    _, first = np.unique(table[order] >> 3, axis=0, return_index=True)  # one of those alike
-    palette = table[order[np.sort(first)[:256]]]
+    steps = np.where(np.ptp(table, axis=1, keepdims=True) > 32, 4, 5)  # letters are grey, maps not
+    alike = np.concatenate([steps, table >> steps], 1)[order]
+    _, first = np.unique(alike, axis=0, return_index=True)
+    palette = table[order[np.union1d(np.arange(min(FREQUENT, len(order))), first)[:256]]]
     nearest = np.concatenate(
         [((some[:, None] - palette) ** 2).sum(-1).argmin(1) for some in np.array_split(table, 64)]
     ).astype(np.uint8)
     rows = nearest[places.reshape(height, width)]
     lines = np.concatenate([np.zeros((height, 1), np.uint8), rows], 1).tobytes()
+    packer = zlib.compressobj(9, memLevel=9)
     parts = [
         (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
         (b"PLTE", palette.astype(np.uint8).tobytes()),
-        (b"IDAT", zlib.compress(lines, 9)),
+        (b"IDAT", packer.compress(lines) + packer.flush()),
         (b"IEND", b""),
     ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(

@@ -55,16 +55,17 @@ export function heat(rows, { x = 0, y = 0, width, height, limit = null, opacity 
 
 export const largest = (rows) => Math.max(1e-9, ...rows.flat().map(Math.abs));
 
-/** How wide a figure may be: a phone has less, and beside the steps there is less. */
-export const room = (most) => Math.min(most, innerWidth - (innerWidth > 900 ? 330 : 66));
+/** How wide a figure may be: less on a phone, and beside the steps. */
+export const room = (most) =>
+  Math.min(most, innerWidth - (innerWidth > 900 ? 354 : innerWidth > 560 ? 94 : 66));
 
 /** Where strips begin, how tall each is, and how wide, if something stands behind it. */
 export const [LEFT, TALL] = [96, 26];
 export const stripWidth = (after = 0) => Math.max(90, room(LEFT + 720 + after) - LEFT - after);
 
 /** Rows of signed numbers, each with its name before it; all have one limit, or each its own. */
-export function strips(names, vectors, width, { limits = [], opacities = [] } = {}) {
-  const limit = largest(vectors);
+export function strips(names, vectors, width,
+  { limit = largest(vectors), limits = [], opacities = [] } = {}) {
   return names.flatMap((name, at) => [
     heat([vectors[at]], { x: LEFT, y: 2 + at * TALL, width, height: TALL - 5,
       limit: limits[at] ?? limit, opacity: opacities[at] }),
@@ -74,7 +75,8 @@ export function strips(names, vectors, width, { limits = [], opacities = [] } = 
 
 /** A matrix of weights with its names; `inside(row, column, x, y)` draws upon a cell. */
 export function grid(label, queries, keys, weights, { cell, limit = null, inside = null }) {
-  const [left, top] = [104, 92];
+  const [left, top] = [queries, keys].map((names) =>
+    Math.min(104, 18 + Math.max(...names.map((name) => widthOf(name)))));
   const [width, height] = [cell * keys.length, cell * queries.length];
   return figure(left + width + 4, top + height + 4, label,
     heat(weights, { x: left, y: top, width, height, limit }),
@@ -84,7 +86,7 @@ export function grid(label, queries, keys, weights, { cell, limit = null, inside
       words(left - 8, top + (row + 0.5) * cell + 5, cut(name, left - 12), "end")),
     keys.map((name, at) => {
       const [x, y] = [left + (at + 0.5) * cell + 5, top - 8];
-      return words(x, y, cut(name, top - 14), null, { transform: `rotate(-90 ${x} ${y})` });
+      return words(x, y, cut(name, top - 12), null, { transform: `rotate(-90 ${x} ${y})` });
     }));
 }
 

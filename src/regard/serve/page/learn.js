@@ -95,9 +95,9 @@ class Lesson {
       (value) => this.set({ [name]: value, ...more }));
   }
 
-  kindMenu(look, kind = this.kind) {
+  kindMenu(look) {
     const names = Object.keys(look.panel.kinds).map((one) => [one, said(one)]);
-    return this.menu("kind", "kind", names, kind, { row: 0, column: null });
+    return this.menu("kind", "kind", names, this.kind, { row: 0, column: null });
   }
 
   numberMenu(name, n, chosen, ...before) {
@@ -160,7 +160,7 @@ export function showLearn(root, app) {
       element("p.of", said("step_of", { step, steps: STEPS.length })), heading,
       element("p.lead", lead), body,
       element("aside.card.notice", element("h3", said("notice")), element("p", notice),
-        note(said("guide"), " ", element("a", { href: `/guide/${page}` }, `docs/${page}`),
+        note(said("guide"), element("a", { href: `/guide/${page}` }, `docs/${page}`),
           ` · ${section}`)),
       exportCard(app, article, `regard-${step}-${name}`, () => lesson.table),
       element("div.ends",

@@ -27,9 +27,10 @@ export const pair = (...children) => element("div.pair", ...children);
 export const drawer = (title, help, ...children) =>
   element("details.card", element("summary", title), help && note(help), ...children);
 
-/** A number with a real minus sign; minus infinity, too. */
+/** A number with a real minus sign, but no minus zero; minus infinity, too. */
 export const numberOf = (value, digits = 2) =>
-  (value === -Infinity ? "−∞" : value.toFixed(digits).replace("-", "−"));
+  (value === -Infinity ? "−∞"
+    : value.toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "−"));
 
 export function slider(name, label, { min = 0, max, step = 1, value, shown = value }, oninput) {
   const range = element("input", {

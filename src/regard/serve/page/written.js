@@ -6,6 +6,9 @@ import { onArrow } from "./view/elements.js";
 
 const GRADES = [[0.8, ""], [0.5, "likely"], [0.2, "unsure"], [0, "doubtful"]];
 
+const shareOf = ({ log_prob }) =>
+  said("probability", { share: Math.exp(log_prob).toFixed(2) });
+
 /** The source tokens of a target token, in words. */
 export function spokenLinks(alignment, target) {
   const labels = labelsOf(alignment?.src_pieces ?? []);
@@ -69,10 +72,9 @@ export function writtenView() {
     const found = links.filter((link) => link[own] === at.place).map((link) => theirs[link[other]]);
     const values = { token: mine[at.place], others: found.join(said("and")) };
     if (!found.length) return said("links_none", values);
-    const piece = at.side === "target" ? one.pieces?.[at.place] : null;
-    const share = piece ? Math.exp(piece.log_prob).toFixed(2) : null;
-    const text = said(at.side === "target" ? "links_from" : "links_to", values);
-    return share ? `${text} ${said("probability", { share })}` : text;
+    if (!own) return said("links_to", values);
+    const piece = one.pieces?.[at.place];
+    return [said("links_from", values), piece && shareOf(piece)].filter(Boolean).join(" ");
   }
 
   function update(target, found) {
@@ -85,10 +87,10 @@ export function writtenView() {
       if (!place) return;
       if (place[0] > end) parts.push(found.text.slice(end, place[0]));
       end = place[1];
-      const share = Math.exp(found.pieces[number].log_prob);
-      const grade = GRADES.find(([least]) => share >= least)[1];
+      const piece = found.pieces[number];
+      const grade = GRADES.find(([least]) => Math.exp(piece.log_prob) >= least)[1];
       const token = element("span", {
-        class: `word ${grade}`, title: said("probability", { share: share.toFixed(2) }),
+        class: `word ${grade}`, title: shareOf(piece),
         onpointerenter: () => found.alignment && point({ side: "target", place: number }, false),
         onpointerleave: () => found.alignment && point(fixed, false),
       }, found.text.slice(...place));

@@ -60,7 +60,7 @@ export function sentenceView({ onhover, onselect }) {
 /** Where a row looks, or who looks at a column, as a sentence. */
 export function spokenRow(view, { kind, at }) {
   const list = (units, weights) => strongest(weights)
-    .map((place) => `${units[place].label} ${weights[place].toFixed(2)}`).join(", ");
+    .map((place) => `${units[place].label} ${weights[place].toFixed(2)}`).join(said("and"));
   if (at.side === "keys") {
     const queries = list(view.queries, view.weights.map((row) => row[at.column]));
     return said("looked_at", { key: view.keys[at.column].label, queries });

@@ -20,7 +20,7 @@ export async function draw(app, lesson) {
   const isOwn = scale && (mask || !head.causal) && temperature === 1;
   const lines = products(query, key);
   lesson.table = [["dimension", "q", "k", "q·k", "sum"], ...lines.map((line, at) => [at, ...line])];
-  const root = numberOf(1 / head.scale).replace(/\.?0+$/, "");
+  const root = +(1 / head.scale).toFixed(2);
   const names = { query: head.queries[row], key: head.keys[column] };
   return [
     controls(...lesson.headControls(look), lesson.rowMenu(head),

@@ -62,7 +62,7 @@ export async function draw(app, lesson) {
         { node: "" }),
       prefix && button(said("unforce"), () => lesson.set({ prefix: "", node: "" }),
         { name: "unforce" })),
-    card(said("lattice"), lattice, note(said("lattice_help"))),
+    card(said("lattice"), lattice, note(said("lattice_help", { power: found.length_penalty }))),
     pair(await about(app, lesson, chosen), results(own, prefix && found, prefix)),
   ];
 }

@@ -1,6 +1,6 @@
 /** Step 8: encoder-decoder attention as curves and as a matrix; what rests on sinks is printed. */
 import { ribbon } from "../draw.js";
-import { card, element, note, said } from "../parts.js";
+import { card, element, note, said, scroller } from "../parts.js";
 import { chosenView, showAttention } from "../view/panel.js";
 import { placeOf } from "../view/units.js";
 
@@ -11,8 +11,7 @@ export async function draw(app, lesson) {
   const { state } = app;
   const data = { ...look.panel, kinds: { cross: look.panel.kinds.cross } };
   state.kind = "cross";
-  const curves = element("div.scroller",
-    { tabindex: 0, role: "group", "aria-label": said("curves") });
+  const curves = scroller(null, said("curves"));
   const hidden = element("p.note", { role: "status" });
   const root = element("div.panel");
   const bend = () => drawCurves(app, lesson, chosenView(data, state), curves, hidden);

@@ -1,5 +1,5 @@
 /** Step 6: masks as things one can see, and take away. */
-import { box, grid } from "../draw.js";
+import { box, grid, room } from "../draw.js";
 import { controls, element, note, plate, said, svg } from "../parts.js";
 import { weigh } from "../maths.js";
 
@@ -20,7 +20,7 @@ export async function draw(app, lesson) {
   lesson.table = [["", ...labels], ...weights.map((row, at) => [head.queries[at], ...row])];
   const leaked = (test) => (100 / weights.length * weights.reduce((sum, row, at) =>
     sum + row.reduce((part, value, to) => part + (test(at, to) ? value : 0), 0), 0)).toFixed(1);
-  const cell = Math.max(26, Math.min(46, 560 / keys.length));
+  const cell = Math.max(18, Math.min(46, (room(668) - 108) / keys.length));
   const inside = (row, at, x, y) => {
     if (!isHidden(row, at)) return [];
     const [hidden, lines] = [box("hatched", x, y, cell, cell), hatch(x, y, cell)];

@@ -5,13 +5,13 @@ import { dot, normals, sinusoids } from "../maths.js";
 import { isSpecial, labelsOf, textOf } from "../pieces.js";
 import { chip } from "../view/sentence.js";
 
-const [N, D] = [48, 64];
+const [N, D, WIDE] = [48, 64, 512]; // the wider, the smoother the curve
 
 export async function draw(app, lesson) {
   const look = await lesson.look();
-  const wave = sinusoids(N, D);
+  const [wave, wide] = [D, WIDE].map((d) => sinusoids(N, d));
   const { place } = app.state;
-  const products = wave.map((one) => dot(wave[place], one));
+  const products = wide.map((one) => dot(wide[place], one));
   lesson.table = [["position", "dot product"],
     ...products.map((value, at) => [at, value.toFixed(6)])];
   return [
@@ -38,7 +38,7 @@ function distance(products, place) {
   const points = products.map((value, at) => [at - place, value]);
   return plate(curves([{ points }],
     { label, most: 460, height: 300, xName: said("distance"), mark: 0 }),
-  note(said("positions_curve_help")));
+  note(said("positions_curve_help", { d: WIDE })));
 }
 
 async function shuffled(app, lesson, look) {

@@ -3,6 +3,8 @@ import { figure, LEFT, strips, stripWidth, TALL, words } from "../draw.js";
 import { controls, note, numberOf, plate, said } from "../parts.js";
 import { weigh } from "../maths.js";
 
+const MORE = 126;
+
 export async function draw(app, lesson) {
   const look = await lesson.look();
   const head = await lesson.head(look);
@@ -29,12 +31,12 @@ export async function draw(app, lesson) {
 const mixed = (values, weights) =>
   values[0].map((_, at) => values.reduce((sum, value, row) => sum + weights[row] * value[at], 0));
 
+/** All are equally wide: a dimension stands below itself. */
 function strip(title, labels, vectors, { after = [], opacities } = {}) {
-  const more = after.length ? 160 : 0;
-  const width = stripWidth(more);
+  const width = stripWidth(MORE);
   const right = LEFT + width + 12;
-  return figure(LEFT + width + more, labels.length * TALL + 4, title,
+  return figure(LEFT + width + MORE, labels.length * TALL + 4, title,
     strips(labels, vectors, width, { opacities }),
     after.flatMap((texts, at) => texts.map((text, n) =>
-      words(right + 76 * n, at * TALL + 18, text, "number"))));
+      words(right + 58 * n, at * TALL + 18, text, "number"))));
 }

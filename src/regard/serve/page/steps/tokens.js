@@ -1,13 +1,13 @@
 /** Step 1: a sentence is cut into tokens, and each token becomes a row of numbers. */
 import { rowsOf } from "../api.js";
-import { figure, grid, LEFT, strips, stripWidth, TALL, words } from "../draw.js";
+import { figure, grid, largest, LEFT, strips, stripWidth, TALL, words } from "../draw.js";
 import { card, element, note, numberOf, plate, said } from "../parts.js";
 import { SCORES } from "../maths.js";
 import { labelsOf } from "../pieces.js";
 import { chip } from "../view/sentence.js";
 
 const SHOWN = 64;
-const PRINTED = 16; // tokens: with more there is no room for numbers in the cells
+const PRINTED = 16; // tokens: with more there is no room for numbers
 
 export async function draw(app, lesson) {
   const look = await lesson.look();
@@ -35,8 +35,8 @@ function rowsCard(labels, vectors) {
   const shown = vectors.map((vector) => vector.slice(0, SHOWN));
   const width = stripWidth();
   return plate(figure(LEFT + width, labels.length * TALL + 8, said("tokens_rows", { d }),
-    strips(labels, shown, width)),
-  note(said("tokens_first", { n: shown[0].length, root: Math.sqrt(d).toFixed(0) })));
+    strips(labels, shown, width, { limit: largest(shown) / 2 })),
+  note(said("tokens_first", { n: shown[0].length, root: +Math.sqrt(d).toFixed(1) })));
 }
 
 function similar(labels, vectors) {
