@@ -1,6 +1,7 @@
 """Training speed on a GPU: regard's packed, compiled path against Hugging Face MarianMT.
 
     python benchmarks/bench_train_gpu.py [--plain | --big] [--write] [--tokens 131072] [--profile]
+    python benchmarks/bench_train_gpu.py --additive [--apart] [--write]
 
 Both train the paper's base model on the same sentences (log-normal lengths, about 24 tokens, 4 to
 120), in bf16, with dropout on residuals, label smoothing, clipping and fused Adam, updates of about
@@ -13,132 +14,52 @@ with torch's attention, all logits at once and a float32 stream. With --big it t
 (d 1024, 16 heads) alone, to see how far from the chip's matrix products it is: useful operations
 are those of the weights on real tokens.
 With --profile it only says where the time of a few updates goes.
+
+With --additive it trains the base model with additive scores and with scaled dot products instead,
+on the same batches, round by round in one process; with --apart, each in a process of its own. This
+also runs without a GPU, at toy size, which says nothing about speed. Where OUT names a folder, the
+result goes there as well.
 """
 
 import argparse
 import faulthandler
+import json
+import os
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
-import numpy as np
 import torch
+from packed_pairs import WORDS, Feed, Pairs, make_pairs, n_tokens
 from peers import marianmt
 
 from regard import __version__
 from regard.attention import kernels
 from regard.config import ModelConfig
-from regard.data.batch import Batch, packed_batch, padded_batch
-from regard.data.batching import (
-    PackedShape,
-    n_packed_batches,
-    packed_plan,
-    packed_shape,
-    padded_plan,
-)
-from regard.data.feed import Place
+from regard.data.batch import Batch
 from regard.model import build_model
-from regard.text.vocab import Vocabulary
 from regard.train.objective import Objective
 from regard.train.optim import make_optimizer, make_schedule
 from regard.train.parallel import Parallel
 from regard.train.precision import Precision, compile_whole
 from regard.train.trainer import Trainer
 
-WORDS = 32_000
+GPU = torch.cuda.is_available()
 SIZES = {"d_model": 512, "n_layers": 6, "n_heads": 8, "d_ff": 2048}
+TOY = {"d_model": 16, "n_layers": 1, "n_heads": 2, "d_ff": 32}
 BIG = {"d_model": 1024, "n_layers": 6, "n_heads": 16, "d_ff": 4096}
 HERE = kernels.ARE_HERE
 OURS, READY = "regard, packed, compiled", "the same, batches ready on the GPU"
 THEIRS = "MarianMT, padded, eager"
 DROPOUT, SMOOTHING, CLIP = 0.1, 0.1, 1.0
+SCALED_DOT, ADDITIVE = "scaled_dot", "additive"
+Measured = dict[str, list[float]]  # by score: tokens a second, round by round
 RESULTS = Path(__file__).parent / "results" / "train_h200_202611.md"
-
-
-def sentences(n: int, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Random ids in lengths like those of news; the two sides are about equally long."""
-    generator = np.random.default_rng(seed)
-    src = np.clip(generator.lognormal(3.0, 0.6, n), 4, 119).astype(int)
-    tgt = np.clip(src * generator.normal(1.0, 0.1, n), 4, 119).astype(int)
-    return (
-        [generator.integers(4, WORDS, k) for k in src],
-        [generator.integers(4, WORDS, k) for k in tgt],
-    )
-
-
-@dataclass
-class Pairs:
-    """Sentence pairs and how they are packed; a batch is made when it is asked for."""
-
-    sources: list[np.ndarray]
-    targets: list[np.ndarray]
-    tokens: int
-    vocab: Vocabulary = field(init=False)
-    shape: PackedShape = field(init=False)
-    plan: list[np.ndarray] = field(init=False)
-
-    def __post_init__(self) -> None:
-        words = ("<pad>", "<s>", "</s>", "<unk>", *map(str, range(4, WORDS)))
-        self.vocab = Vocabulary(words, pad=0, bos=1, eos=2, unk=3)
-        n_batches = n_packed_batches(*self.lens, self.tokens)
-        self.shape = packed_shape(*self.lens, n_batches)
-        plan = packed_plan(*self.lens, self.shape, n_batches, seed=1, epoch=0)
-        self.plan = [plan.batch(i) for i in range(len(plan))]
-
-    @property
-    def lens(self) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens of each sentence, with its end."""
-        src, tgt = ([len(ids) + 1 for ids in side] for side in (self.sources, self.targets))
-        return np.array(src), np.array(tgt)
-
-    def __len__(self) -> int:
-        return len(self.plan)
-
-    def __getitem__(self, at: int) -> Batch:
-        pairs = self.plan[at % len(self)]
-        sources, targets = ([side[i] for i in pairs] for side in (self.sources, self.targets))
-        return packed_batch(sources, targets, self.vocab, self.vocab, self.shape, pairs.tolist())
-
-    def padded(self) -> list[Batch]:
-        """The same pairs in batches of like lengths."""
-        plan = padded_plan(*self.lens, self.tokens, seed=1, epoch=0)
-        chosen = [plan.batch(i) for i in range(len(plan))]
-        return [
-            padded_batch(
-                [self.sources[i] for i in pairs],
-                [self.targets[i] for i in pairs],
-                self.vocab,
-                self.vocab,
-                pairs.tolist(),
-            )
-            for pairs in chosen
-        ]
-
-
-def make_pairs(tokens: int, n_batches: int) -> Pairs:
-    """About so many batches of so many tokens a side."""
-    return Pairs(*sentences(tokens * n_batches // 25, seed=1), tokens)
-
-
-class Feed:
-    """The batches round and round: made when they are asked for, or lying ready on the device."""
-
-    def __init__(self, pairs: Pairs) -> None:
-        self.pairs = pairs
-        self.ready: list[Batch] = []
-        self.step = 0
-
-    def __iter__(self) -> Iterator[tuple[Place, Batch]]:
-        return self
-
-    def __next__(self) -> tuple[Place, Batch]:
-        at = self.step % len(self.pairs)
-        self.step += 1
-        return Place(0, self.step), self.ready[at] if self.ready else self.pairs[at]
 
 
 def regard_update(
@@ -146,20 +67,22 @@ def regard_update(
     device: torch.device,
     sizes: dict[str, int] = SIZES,
     *,
+    score: str = SCALED_DOT,
     has_kernels: bool = True,
 ) -> Callable[[], None]:
     """One update of regard's own trainer, called again and again."""
     torch.manual_seed(1)
-    config = ModelConfig(**sizes, dropout=DROPOUT, max_len=128)
+    config = ModelConfig(**sizes, score=score, dropout=DROPOUT, max_len=128)
     objective = Objective(build_model(config, WORDS, WORDS).to(device), pad=0, smoothing=SMOOTHING)
-    compile_whole(objective, device, is_replayed=True)
+    if device.type == "cuda":
+        compile_whole(objective, device, is_replayed=True)
     trainer = Trainer(
         objective,
         feed,
         make_optimizer(objective.parameters(), 1e-4),
         make_schedule("constant", 1e-4, 0, 1),
         clip=CLIP,
-        parallel=Parallel(device="cuda"),
+        parallel=Parallel(device=device.type),
         precision=Precision("bf16", device),
     )
     if not has_kernels:
@@ -231,11 +154,6 @@ def n_graphs() -> int:
     return torch._dynamo.utils.counters["stats"]["unique_graphs"]
 
 
-def n_tokens(pairs: Pairs) -> int:
-    """Real tokens of both sides."""
-    return sum(int(side.sum()) for side in pairs.lens)
-
-
 def n_products(pairs: Pairs, sizes: dict[str, int]) -> float:
     """Operations of the weights' products for all pairs, forward and backward."""
     d, d_ff, n_layers = sizes["d_model"], sizes["d_ff"], sizes["n_layers"]
@@ -261,6 +179,12 @@ def ceiling(device: torch.device) -> float:
     return 2 * n**3 / statistics.median(times[10:])
 
 
+def wait() -> None:
+    """Until the GPU, if there is one, has done all it was told."""
+    if GPU:
+        torch.cuda.synchronize()
+
+
 @dataclass
 class Run:
     """Somebody's updates, and what was measured of them."""
@@ -273,20 +197,21 @@ class Run:
 
     def warm(self, name: str) -> None:
         """The first pass compiles, plans, warms; then two more updates, as recording takes two."""
-        torch.cuda.reset_peak_memory_stats()
+        if GPU:
+            torch.cuda.reset_peak_memory_stats()
         for _ in range(self.n_updates + 2):
             self.update()
-        torch.cuda.synchronize()
-        self.peak = torch.cuda.max_memory_allocated() / 2**30
+        wait()
+        self.peak = torch.cuda.max_memory_allocated() / 2**30 if GPU else 0.0
         print(f"{name}: warm after {time.perf_counter():.0f} s", file=sys.stderr, flush=True)
 
     def measure(self, total: int) -> None:
         """All pairs once."""
-        torch.cuda.synchronize()
+        wait()
         start = time.perf_counter()
         for _ in range(self.n_updates):
             self.update()
-        torch.cuda.synchronize()
+        wait()
         self.speeds.append(total / (time.perf_counter() - start))
 
     def row(self, name: str, total: int, most: float) -> str:
@@ -305,14 +230,21 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tokens", type=int, default=131_072)
     parser.add_argument("--batches", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, help="without it 7, or 5 with --additive")
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--big", action="store_true")
+    parser.add_argument("--additive", action="store_true")
+    parser.add_argument("--apart", action="store_true")
+    parser.add_argument("--score", help=argparse.SUPPRESS)  # one alone, for --apart
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--limit", type=float, default=540.0, help="seconds, then says where it is")
     asked = parser.parse_args()
     faulthandler.dump_traceback_later(asked.limit, exit=True)
+    if asked.additive or asked.score:
+        compare_scores(asked)
+        return
+    asked.rounds = asked.rounds or 7
     device = torch.device("cuda", 0)
     pairs = make_pairs(asked.tokens, asked.batches)
     if asked.profile:
@@ -381,6 +313,83 @@ def report(
         "",
         f"{ratio}Making and copying batches costs {max(costs, 0.0):.1%} of the time. Compiled "
         f"again after the first pass: {recompiled}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+# --- additive scores beside scaled dot products
+
+
+def compare_scores(asked: argparse.Namespace) -> None:
+    """Tokens a second with each score, or with the one that is asked for alone."""
+    asked.rounds = asked.rounds or 5
+    if asked.score:
+        print(json.dumps(measured_scores(asked, [asked.score])), flush=True)
+        return
+    names = [SCALED_DOT, ADDITIVE]
+    if asked.apart:
+        found = {name: measured_apart(asked, name) for name in names}
+    else:
+        found = measured_scores(asked, names)
+    text = report_of_scores(asked, found)
+    print(text)
+    places = [Path(os.environ["OUT"])] if "OUT" in os.environ else []
+    for place in [*places, *([RESULTS.parent] if asked.write else [])]:
+        (place / "train-additive_h200_202611.md").write_text(text, encoding="utf-8")
+
+
+def measured_scores(asked: argparse.Namespace, names: list[str]) -> Measured:
+    """Rounds alternate; what each measures is said at once."""
+    device = torch.device("cuda", 0) if GPU else torch.device("cpu")
+    pairs = make_pairs(asked.tokens, asked.batches)
+    total = n_tokens(pairs)
+    runs = {}
+    for name in names:
+        update = regard_update(Feed(pairs), device, SIZES if GPU else TOY, score=name)
+        runs[name] = Run(update, len(pairs), products=0.0)
+        runs[name].warm(name)
+    for number in range(asked.rounds):
+        for name, run in runs.items():
+            run.measure(total)
+            words = f"round {number + 1}, {name}: {run.speeds[-1]:,.0f} tokens/s"
+            print(words, file=sys.stderr, flush=True)
+    return {name: run.speeds for name, run in runs.items()}
+
+
+def measured_apart(asked: argparse.Namespace, name: str) -> list[float]:
+    """One score in a process of its own."""
+    sizes = "--tokens", asked.tokens, "--batches", asked.batches, "--rounds", asked.rounds
+    command = [sys.executable, __file__, "--score", name, *map(str, sizes)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found: Measured = json.loads(done.stdout.splitlines()[-1])
+    return found[name]
+
+
+def report_of_scores(asked: argparse.Namespace, found: Measured) -> str:
+    """The page of results."""
+    ratios = [a / b for a, b in zip(found[ADDITIVE], found[SCALED_DOT], strict=True)]
+    where = f"one {torch.cuda.get_device_name()}" if GPU else "a CPU, at toy size"
+    how = "each in a process of its own" if asked.apart else "alternating, in one process"
+    lines = [
+        f"# Training with additive scores on {where}",
+        "",
+        f"`{'REGARD_KERNELS=on ' if HERE else ''}python benchmarks/bench_train_gpu.py --additive"
+        f"{' --apart' if asked.apart else ''}`: the base model (d 512, 8 heads, d_ff 2048, 6+6 "
+        f"layers), {WORDS:,} words, bf16, packed, compiled, {asked.tokens:,} tokens a side; "
+        f"sentences of 4 to 120 tokens, about 24; {asked.rounds} rounds of {asked.batches} "
+        f"updates, {how}; torch {torch.__version__}, regard {__version__}.",
+        "",
+        "| score | tokens/s (median) | min – max |",
+        "|---|--:|--:|",
+        *(
+            f"| {name.replace('_', ' ')} | {statistics.median(speeds):,.0f} | "
+            f"{min(speeds):,.0f} – {max(speeds):,.0f} |"
+            for name, speeds in found.items()
+        ),
+        "",
+        f"Additive ÷ scaled dot: **{statistics.median(ratios):.2f}** "
+        f"({min(ratios):.2f} – {max(ratios):.2f}).",
         "",
     ]
     return "\n".join(lines)

@@ -8,6 +8,7 @@ Every number on the pages comes from a result.json; the words around them are he
 
 import hashlib
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any, Literal
@@ -50,6 +51,11 @@ seed {seed}, in {seconds} seconds of one processor.
         "**{control_number}**.",
         "limit": "Limit: {words}: **{number}**.",
         "model": "Looked into: `{model}`.",
+        "on_text": """\
+The same on real text, Multi30k from English to German, on a GPU ([how it was run]({file})): BLEU,
+the mean over the seeds with its 95 % interval; the difference from the base is taken seed by seed.
+""",
+        "text_head": "| variant | BLEU | less the base |\n|---|--:|--:|",
         "loose": '<a id="loose"></a>\n\n## Where the notes are loose',
         "loose_intro": """\
 Whoever writes study notes in their own words will here and there say a thing loosely; these did so
@@ -88,6 +94,11 @@ over the same places, here they are, with what was measured.
         "**{control_number}**。",
         "limit": "条件：{words}：**{number}**。",
         "model": "所看的模型：`{model}`。",
+        "on_text": """\
+真实文本上的同样对比：Multi30k英译德，在GPU上（[怎样运行的]({file})）。表中是BLEU，各种子的均值及其95%区间；
+与基准之差按种子逐个相减。
+""",
+        "text_head": "| 改动 | BLEU | 与基准之差 |\n|---|--:|--:|",
         "loose": '<a id="loose"></a>\n\n## 笔记说得不够严格的地方',
         "loose_intro": """\
 用自己的话写学习笔记，难免有几处说得不够严格；这几篇笔记里这样的地方很少，
@@ -97,6 +108,24 @@ over the same places, here they are, with what was measured.
         "numbers": "{words}：{number}；{control}：{control_number}。",
     },
 }  # fmt: skip
+ABLATIONS = "benchmarks/results/ablations_h200_202611.md"  # by tools/ablations.py, if it was run
+CHINESE_VARIANTS = {
+    "base": "基准",
+    "base, greedy": "基准，贪心",
+    "base, not averaged": "基准，不平均",
+    "no √d": "不除以√d",
+    "additive scores": "加性评分",
+    "Gaussian scores": "高斯评分",
+    "1 head": "1个头",
+    "8 heads": "8个头",
+    "no positions": "无位置编码",
+    "learned positions": "学习的位置",
+    "rotary positions": "旋转位置",
+    "pre-norm": "前置规范化",
+    "no label smoothing": "无标签平滑",
+    "constant rate": "学习率不变",
+    "constant rate, no warm-up": "学习率不变，无预热",
+}
 COMMANDS = """\
 ```sh
 regard study                           # the experiments, listed
@@ -107,8 +136,8 @@ regard study e04 --seed 7 --out mine   # from another seed, its results into ano
 """
 
 
-def page(language: Language, results: list[dict[str, Any]]) -> str:
-    """The whole page in one language."""
+def page(language: Language, results: list[dict[str, Any]], ablations: str = "") -> str:
+    """The whole page in one language; `ablations` is the file of those on real text."""
     words = WORDS[language]
     findings = [one for result in results for one in result["findings"]]
     verdicts = [one["verdict"] for one in findings]
@@ -129,7 +158,10 @@ def page(language: Language, results: list[dict[str, Any]]) -> str:
         counted.strip(),
     ]
     parts += [words["table"], _table(language, results)]
-    parts += [_section(language, result) for result in results]
+    for result in results:
+        parts.append(_section(language, result))
+        if ablations and result["name"] == "e15_ablations":
+            parts += _on_text(language, ablations)
     parts += [words["loose"], words["loose_intro"].strip(), *_loose(language, results)]
     return "\n\n".join(parts) + "\n"
 
@@ -140,7 +172,9 @@ def pages(root: Path) -> dict[Path, str]:
         json.loads((root / "experiments" / name / "result.json").read_text(encoding="utf-8"))
         for name in CONTENTS
     ]
-    english, chinese = page("en", results), page("zh", results)
+    file = root / ABLATIONS
+    ablations = file.read_text(encoding="utf-8") if file.is_file() else ""
+    english, chinese = page("en", results, ablations), page("zh", results, ablations)
     digest = hashlib.sha256(english.encode()).hexdigest()[:12]
     return {
         root / "docs/en/study.md": english,
@@ -169,6 +203,18 @@ def _section(language: Language, result: dict[str, Any]) -> str:
         parts.append(words["model"].format(model=result["model"]))
     parts += [_claim(language, finding) for finding in result["findings"]]
     return "\n\n".join(parts)
+
+
+def _on_text(language: Language, ablations: str) -> list[str]:
+    """The ablations on real text, as their file has them."""
+    words = WORDS[language]
+    _, *rows = re.findall(r"^\| (.+?) \| (.*?) \| (.*?) \|", ablations, re.M)
+    lines = [
+        f"| {name if language == 'en' else CHINESE_VARIANTS[name]} | {bleu} | {less} |"
+        for name, bleu, less in rows
+    ]
+    intro = words["on_text"].format(file=f"../../{ABLATIONS}")
+    return [intro.strip(), "\n".join((words["text_head"], *lines))]
 
 
 def _claim(language: Language, finding: dict[str, Any]) -> str:

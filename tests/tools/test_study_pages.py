@@ -52,3 +52,29 @@ def test_another_number_in_a_result_makes_the_page_stale():
     results[3]["findings"][0]["measured"]["number"] = 0.123
     assert "**0.123**" in study_pages.page("en", results)
     assert study_pages.page("en", results) != before
+
+
+def test_ablations_on_real_text_stand_with_their_experiment_once_there_are_any():
+    results = [
+        json.loads((ROOT / "experiments" / name / "result.json").read_text(encoding="utf-8"))
+        for name in study_pages.CONTENTS
+    ]
+    names = study_pages.CHINESE_VARIANTS
+    rows = [f"| {name} | 4{n}.0 ± 0.5 | +{n}.0 ± 0.1 | 1, 2 |" for n, name in enumerate(names)]
+    table = "\n".join(["# Ablations", "", "| variant | BLEU | less the base | by seed |",
+                       "|---|--:|--:|---|", *rows, ""])  # fmt: skip
+    for language, shown_name in (("en", "1 head"), ("zh", "1个头")):
+        before = study_pages.page(language, results)
+        text = study_pages.page(language, results, table)
+        number = list(names).index("1 head")
+        row = f"| {shown_name} | 4{number}.0 ± 0.5 | +{number}.0 ± 0.1 |"
+        assert row in text.split('<a id="e15')[1].split("<a id=")[0]
+        assert row not in before
+        assert text.count("± 0.5") == len(names)
+
+
+def test_every_row_of_the_ablations_has_a_chinese_name():
+    tool = importlib.util.spec_from_file_location("ablations", ROOT / "tools" / "ablations.py")
+    ablations = importlib.util.module_from_spec(tool)
+    tool.loader.exec_module(ablations)
+    assert list(study_pages.CHINESE_VARIANTS) == list(ablations.ROWS)
