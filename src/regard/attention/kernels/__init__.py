@@ -1,7 +1,7 @@
 """Programs for a GPU, in Triton; without one, or without it, all works the same, only slower.
 
-They equal the definition on a GPU and are fast (benchmarks/results). Until whole trainings with and
-without them have been compared, they are used where REGARD_KERNELS=on asks for them.
+They equal the definition, and trainings with them end where trainings without them do
+(benchmarks/results). REGARD_KERNELS=off goes without.
 """
 
 import os
@@ -14,7 +14,7 @@ from torch import Tensor
 ARE_HERE = (
     torch.version.cuda is not None
     and find_spec("triton") is not None
-    and os.environ.get("REGARD_KERNELS", "off") == "on"
+    and os.environ.get("REGARD_KERNELS", "on") != "off"
 )
 
 

@@ -124,6 +124,7 @@ def _attend(
         scores = _product(of_queries, _waves(key[at], own, series, is_query=False).mT)
         weights = _weights(scores, part, rules, log_sum[at], value.dtype)
         output[at][:, part.rows] = torch.bmm(weights, value[at])
+        del scores, weights, of_queries  # the next ones may lie in their place
     return output, log_sum
 
 
@@ -173,7 +174,9 @@ def _attend_backward(
         used, ds = _weights_back(scores, d_weights, part, rules, log_sum[at], scale, of_keys.dtype)
         d_waves = torch.bmm(ds, of_keys)
         _back_to(d_query[at][:, part.rows], q, own, d_waves, scale, d_v[part.heads], series)
+        del d_waves, of_keys  # what comes next may lie in their place
         now = _product(ds.mT, of_queries), _product(used.mT, do)
+        del scores, d_weights, used, ds, of_queries
         sums = now if part.is_first else tuple(a.add_(b) for a, b in zip(now, sums, strict=True))
         if part.is_last:
             _back_to(d_key[at], key[at], own, sums[0], scale, None, series)
