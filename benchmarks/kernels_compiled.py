@@ -22,7 +22,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import JITFunction, driver
 
 from regard.attention import Blocks, Packed
-from regard.attention.kernels import additive, rectified, residual, short, waves
+from regard.attention.kernels import additive, rectified, residual, short, slots, waves
 from regard.attention.kernels.spans import spans_of
 from regard.train import loss_rows
 
@@ -110,6 +110,8 @@ def main() -> None:
         for width in (512, 1024):
             print(f"residual and norm, {dtype}, width {width}")
             print(*compiled(lambda d=dtype, w=width: run_residual(d, w)), sep="\n")
+        print(f"slots, {dtype}")
+        print(*compiled(lambda d=dtype: run_slots(d)), sep="\n")
         print(f"relu backward, {dtype}")
         wide = torch.randn(64, 2048).to(dtype)
         print(*compiled(lambda y=wide: rectified.relu_backward(y, y)), sep="\n")
@@ -162,6 +164,12 @@ def run_waves(dtype: torch.dtype, is_masked: bool, spans) -> None:
     rules = spans.first_query, spans.end_query, spans.first_key, spans.end_key, mask, seed, 0.0
     output, log_sum = waves._attend(query, key, value, v, *rules)
     waves._attend_backward(output, output, log_sum, query, key, value, v, *rules)
+
+
+def run_slots(dtype: torch.dtype) -> None:
+    keys, lengths = torch.zeros(4, 8, 64, 64).to(dtype), torch.zeros(4, dtype=torch.int64)
+    owners = torch.zeros(4, 64, dtype=torch.int64)
+    slots.slot_attention(keys[:, :, :1], keys, keys, owners, lengths, 0.125)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def assert_same(found, expected):
         [(h.ids, h.is_finished) for h in own] for own in expected
     ]
     for own, others in zip(found, expected, strict=True):
-        assert [h.score for h in own] == pytest.approx([h.score for h in others], abs=1e-4)
+        assert [h.score for h in own] == pytest.approx([h.score for h in others], rel=1e-4)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])

@@ -1,16 +1,24 @@
 """The queue, with a worker that does nothing but remember what it was asked."""
 
 import asyncio
+import selectors
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from regard.decode.search import Hypothesis, Search, Sentence
 from regard.errors import DataError
 from regard.serve import batcher
-from regard.serve.batcher import QUIET, Batcher, work_of
+from regard.serve.batcher import MUCH, QUIET, Batcher, work_of
+from regard.serve.keys import Keys
 from regard.serve.limits import Limits
 from regard.serve.metrics import Metrics
+from regard.serve.models import Models
 from regard.serve.refusals import Refused
+from regard.serve.service import Service, Wanted
 from regard.serve.worker import WorkerDied
 
 GREEDY = Search(beam=1)
@@ -178,6 +186,126 @@ def test_what_would_not_be_done_in_time_is_refused_at_once():
         await first
 
     run(main, Pretended(), deadline=5.0)
+
+
+class Jumping(selectors.DefaultSelector):
+    """Nothing is waited for: the clock jumps to when the next thing is due."""
+
+    now = 0.0
+
+    def select(self, timeout=None):
+        self.now += timeout or 0.0
+        return super().select(0)
+
+
+def hurried(main, monkeypatch):
+    """Run `main(loop)`, which takes only as long as there is something to compute."""
+    clock = Jumping()
+    loop = asyncio.SelectorEventLoop(clock)
+    loop.time = lambda: clock.now
+    monkeypatch.setattr(batcher, "time", SimpleNamespace(monotonic=loop.time))
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        return runner.run(main(loop))
+
+
+@pytest.mark.parametrize("n", [20, 100])
+def test_what_is_let_in_is_done_in_time_though_it_goes_half_as_fast_as_before(n, monkeypatch):
+    """The pace was learned while it was quiet; then all come at once, and refusing them costs."""
+
+    async def main(loop):
+        worker, limits = Pretended(0.0008), Limits()
+        queue = Batcher(worker, limits, Metrics())
+        running = asyncio.create_task(queue.run())
+        times, late, refused = [], [], []
+
+        async def client(until):
+            while loop.time() < until:
+                started = loop.time()
+                try:
+                    async with asyncio.timeout(limits.deadline):
+                        await queue.search(0, some(*[12] * n), GREEDY)
+                    times.append(loop.time() - started)
+                except TimeoutError:
+                    late.append(started)
+                except Refused:
+                    refused.append(started)
+                    await asyncio.sleep(0.2)
+
+        async def load(n_clients, seconds):
+            until = loop.time() + seconds
+            await asyncio.gather(*(client(until) for _ in range(n_clients)))
+
+        await load(1, 20.0)
+        assert not refused
+        worker.seconds *= 2
+        times.clear()
+        started = loop.time()
+        await load(40, 30.0)
+        most = (loop.time() - started) / (worker.seconds * 12 * n)  # that one can do in this time
+        running.cancel()
+        assert refused
+        assert late == []
+        assert len(times) > 0.9 * most
+
+    hurried(main, monkeypatch)
+
+
+def test_a_pace_so_slow_that_batches_are_of_the_fewest_is_learned_too(monkeypatch):
+    async def main(loop):
+        queue = Batcher(Pretended(0.02), Limits(), Metrics())
+        queue.pace[0, 1] = 0.005  # so that a batch has no more than the fewest
+        running = asyncio.create_task(queue.run())
+        await queue.search(0, some(*[12] * 240), GREEDY)
+        running.cancel()
+        assert queue.pace[0, 1] == pytest.approx(0.02 * 12 / work_of(some(12)[0]), rel=0.05)
+
+    hurried(main, monkeypatch)
+
+
+def test_after_a_quarter_of_the_deadline_only_who_wants_little_is_let_in():
+    async def main(queue, worker):
+        queue.pace[0, 1] = 0.01
+        long = asyncio.create_task(queue.search(0, some(*[50] * 6), GREEDY))  # 4.2 s of 2.5
+        await asyncio.sleep(0)
+        queue.check_room(MUCH)
+        with pytest.raises(Refused, match="as much to do"):
+            queue.check_room(MUCH + 1)
+        with pytest.raises(Refused, match="as much to do"):
+            await queue.search(0, some(50), GREEDY)
+        await queue.search(0, some(40), GREEDY)
+        await long
+        queue.check_room(MUCH + 1)  # who would be the only one
+
+    run(main, Pretended(), deadline=10.0)
+
+
+def test_what_is_much_is_refused_before_it_is_split_unless_it_waits_elsewhere(monkeypatch):
+    model = Path(__file__).parents[1] / "models" / "tatoeba-zh-en"
+
+    async def main(queue, worker):
+        service = Service(Models([model]), limits=queue.limits, keys=Keys())
+        service.lanes["quick"] = service.lanes["thorough"] = queue
+        split = []
+        monkeypatch.setattr(service, "_asked", lambda wanted, group: split.append(wanted) or [])
+        queue.pace[0, 1] = 0.01
+        long = asyncio.create_task(queue.search(0, some(*[50] * 6), GREEDY))
+        await asyncio.sleep(0)
+        much = Wanted(texts=["我喜欢。"] * 64 + ["我"])
+        for wanted in (
+            replace(much, texts=much.texts[:64]),
+            replace(much, is_document=True),
+            replace(much, is_part=True, terms={"我": "I"}),
+            replace(much, is_part=True, prefix="I"),
+        ):
+            with suppress(ValueError):  # it was split into nothing
+                await service.translate(wanted)
+            assert split.pop() is wanted
+        with pytest.raises(Refused, match="as much to do"):
+            await service.translate(replace(much, is_part=True))
+        assert split == []
+        await long
+
+    run(main, Pretended(), deadline=10.0)
 
 
 def test_who_is_gone_has_no_sentence_in_the_next_batch():

@@ -138,11 +138,14 @@ class SlotKVCache:
     """A cache of one size whose rows are each at a place of their own, filled in place.
 
     A row can begin anew while the others go on. Rows that are done write over their last token.
-    For use without gradients, like `FixedKVCache`.
+    When rows are put in another order nothing is moved: `owners` says which row wrote each token
+    that a row has. So rows that share tokens are as long as each other, and begin anew together, as
+    those of a sentence do. For use without gradients, like `FixedKVCache`.
     """
 
-    key: Float[Tensor, "N H K E"]
-    value: Float[Tensor, "N H K E"]
+    keys: Float[Tensor, "N H K E"]  # as they were written
+    values: Float[Tensor, "N H K E"]
+    owners: Int[Tensor, "N K"]
     lengths: Int[Tensor, "N"]
 
     @classmethod
@@ -150,32 +153,50 @@ class SlotKVCache:
         """Room for `max_len` tokens in each of the rows, heads, width and type as in `like`."""
         room = (n_rows, like.shape[1], max_len, like.shape[3])
         lengths = torch.zeros(n_rows, dtype=torch.int64, device=like.device)
-        return cls(like.new_zeros(room), like.new_zeros(room), lengths)
+        owners = torch.zeros(n_rows, max_len, dtype=torch.int64, device=like.device)
+        return cls(like.new_zeros(room), like.new_zeros(room), owners, lengths)
+
+    @property
+    def key(self) -> Float[Tensor, "N H K E"]:
+        """The keys that each row has, gathered."""
+        return self._gathered(self.keys)
+
+    @property
+    def value(self) -> Float[Tensor, "N H K E"]:
+        """The values that each row has, gathered."""
+        return self._gathered(self.values)
+
+    def _gathered(self, written: Tensor) -> Tensor:
+        places = torch.arange(written.shape[2], device=written.device)
+        return written[self.owners, :, places].transpose(1, 2)
 
     def positions(self, n_new: int) -> Int[Tensor, "N Q"]:
         """The places that the next `n_new` tokens of each row will take."""
-        places = self.lengths[:, None] + torch.arange(n_new, device=self.key.device)
-        return places.clamp(max=self.key.shape[-2] - 1)
+        places = self.lengths[:, None] + torch.arange(n_new, device=self.keys.device)
+        return places.clamp(max=self.keys.shape[-2] - 1)
 
     def append(
         self, key: Float[Tensor, "N H Q E"], value: Float[Tensor, "N H Q E"]
     ) -> "SlotKVCache":
         """The same memory with these written behind the last of each row."""
-        places = self.positions(key.shape[-2])[:, None, :, None].expand_as(key)
-        self.key.scatter_(-2, places, key)
-        self.value.scatter_(-2, places, value)
+        places = self.positions(key.shape[-2])
+        rows = torch.arange(len(places), device=places.device)[:, None]
+        self.owners.scatter_(1, places, rows.expand_as(places))
+        places = places[:, None, :, None].expand_as(key)
+        self.keys.scatter_(-2, places, key)
+        self.values.scatter_(-2, places, value)
         self.lengths.add_(key.shape[-2])
         return self
 
     def visible(self, n_queries: int) -> Bool[Tensor, "N Q K"]:
         """What the last `n_queries` tokens of each row may attend to."""
-        keys = torch.arange(self.key.shape[-2], device=self.key.device)
-        last = torch.arange(n_queries, device=self.key.device) - n_queries
+        keys = torch.arange(self.keys.shape[-2], device=self.keys.device)
+        last = torch.arange(n_queries, device=self.keys.device) - n_queries
         return keys <= (self.lengths[:, None] + last)[:, :, None]
 
     def reorder(self, rows: Int[Tensor, "N"]) -> "SlotKVCache":
         """Row i becomes what row `rows[i]` was, in the same memory."""
-        for part in (self.key, self.value, self.lengths):
+        for part in (self.owners, self.lengths):
             part.copy_(part.index_select(0, rows))
         return self
 

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from torch.nn.attention.varlen import varlen_attn
 
 from regard.attention import kernels
+from regard.attention.cache import Cache, SlotKVCache
 from regard.attention.checks import (
     check_mask,
     check_packed_rows,
@@ -32,6 +33,7 @@ from regard.attention.masks import Blocks, Causal, Mask, dense
 if kernels.ARE_HERE:
     from regard.attention.kernels.additive import tiled_additive_attention
     from regard.attention.kernels.short import short_attention
+    from regard.attention.kernels.slots import slot_attention
     from regard.attention.kernels.waves import is_for_waves, wave_attention
 
 PaddedAttention = Callable[[Tensor, Tensor, Tensor, Mask | None], Tensor]
@@ -49,6 +51,19 @@ def scaled_dot_attention(
 ) -> Float[Tensor, "... Q U"]:
     """`attend` with `scaled_dot_scores`."""
     return _dot_product(query, key, value, mask, dot_scale(query.shape[-1]), dropout)
+
+
+def scaled_dot_step(
+    query: Float[Tensor, "N H Q E"], cache: Cache, *, dropout: float = 0.0
+) -> Float[Tensor, "N H Q E"]:
+    """`scaled_dot_attention` of the last tokens to all that a cache holds."""
+    is_alone = query.shape[-2] == 1 and not dropout
+    if is_alone and isinstance(cache, SlotKVCache) and kernels.can_take(query, cache.keys):
+        parts = cache.keys, cache.values, cache.owners, cache.lengths
+        return slot_attention(query, *parts, dot_scale(query.shape[-1]))
+    mask = cache.visible(query.shape[-2])
+    mask = None if mask is None else torch.atleast_2d(mask).unsqueeze(-3)
+    return scaled_dot_attention(query, cache.key, cache.value, mask, dropout=dropout)
 
 
 def dot_attention(

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from regard.attention.cache import Cache
 from regard.attention.checks import check_width
 from regard.attention.functional import Attended, attend
+from regard.attention.fused import scaled_dot_step
 from regard.attention.layout import positions_of
 from regard.attention.masks import Blocks, Mask, dense
 from regard.attention.positions import RotaryPositions
-from regard.attention.scores import ScoreName, make_score
+from regard.attention.scores import ScaledDotScore, ScoreName, make_score
 from regard.errors import ConfigError
 
 KeyValue = tuple[Float[Tensor, "*B H K E"], Float[Tensor, "*B H K E"]]
@@ -69,7 +70,7 @@ class SelfAttention(nn.Module):
         n_new = x.shape[-2]
         query, key, value = self._project(x, cache.positions(n_new))
         cache = cache.append(key, value)
-        attended = self.heads(query, cache.key, cache.value, cache.visible(n_new), wants_weights)
+        attended = self.heads.step(query, cache, wants_weights)
         return Attended(self.out(self.heads.join(attended.output)), attended.weights), cache
 
     def _project(self, x: Tensor, positions: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -153,6 +154,14 @@ class Heads(nn.Module):
     def join(self, x: Float[Tensor, "*B H T E"]) -> Float[Tensor, "*B T D"]:
         """The inverse of `split` into one."""
         return x.transpose(-3, -2).flatten(-2)
+
+    def step(self, query: Float[Tensor, "N H Q E"], cache: Cache, wants_weights: bool) -> Attended:
+        """The last tokens attend to all that a cache holds; not every way has to gather it."""
+        if isinstance(self.score, ScaledDotScore) and not wants_weights:
+            dropout = self.dropout if self.training else 0.0
+            return Attended(scaled_dot_step(query, cache, dropout=dropout), None)
+        mask = cache.visible(query.shape[-2])
+        return self(query, cache.key, cache.value, mask, wants_weights)
 
     def forward(
         self,

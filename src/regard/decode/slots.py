@@ -25,7 +25,6 @@ from regard.attention.masks import padding_mask
 from regard.decode.ready import padded_ids
 from regard.decode.rules import rules_of
 from regard.decode.search import Hypothesis, Ids, Search, Sentence
-from regard.decode.terms import best_first
 from regard.model.transformer import Transformer, TransformerState
 
 ROWS = 2048  # beams of all slots together ...
@@ -87,14 +86,17 @@ def search_in_slots(
     n_slots: int,
     device: torch.device,
 ) -> list[list[Hypothesis]]:
-    """For each sentence its hypotheses, the best first, as many as there are beams."""
+    """For each sentence its `nbest` hypotheses, the best first."""
     limits = [_limit(one, search, longest) for one in sentences]
     src_len = max(len(one.ids) for one in sentences)
     n_slots = min(n_slots, len(sentences))
     slots = Slots(network, search, n_slots, src_len, max(limits), bos=bos, eos=eos, device=device)
     step = _recorded(slots.step, device)
     found: list[list[Hypothesis]] = [[] for _ in sentences]
-    waiting, owners = deque(range(len(sentences))), [-1] * n_slots
+    # the longest first: those that end together are read together, and few are left to wait for
+    waiting = deque(sorted(range(len(sentences)), key=limits.__getitem__, reverse=True))
+    owners = [-1] * n_slots
+    done: list[tuple[int, _Finished]] = []
     while waiting or max(owners) >= 0:
         free = [slot for slot, owner in enumerate(owners) if owner < 0]
         if waiting and len(free) >= READ * n_slots:
@@ -105,10 +107,17 @@ def search_in_slots(
             slots.read(free, [sentences[n].ids for n in chosen], [limits[n] for n in chosen], pad)
         for _ in range(LOOK):
             step()
+        for number, own in done:  # read off while the GPU is at the next steps
+            found[number] = own.hypotheses(search)
         is_open = slots.is_open.tolist()  # the one place where anybody waits
-        done = [slot for slot, owner in enumerate(owners) if owner >= 0 and not is_open[slot]]
-        for slot, own in zip(done, slots.hypotheses(done), strict=True):
-            found[owners[slot]], owners[slot] = own, -1
+        closed = [slot for slot, owner in enumerate(owners) if owner >= 0 and not is_open[slot]]
+        done = [
+            (owners[slot], own) for slot, own in zip(closed, slots.finished(closed), strict=True)
+        ]
+        for slot in closed:
+            owners[slot] = -1
+    for number, own in done:
+        found[number] = own.hypotheses(search)
     return found
 
 
@@ -234,32 +243,41 @@ class Slots:
         words = words.view(len(self.totals), -1).gather(1, order)
         return totals.gather(1, order), order // n, words
 
-    def hypotheses(self, slots: Sequence[int]) -> list[list[Hypothesis]]:
-        """What the sentences in these slots have come to, the best first."""
+    def finished(self, slots: Sequence[int]) -> list["_Finished"]:
+        """What the sentences in these slots have come to; the slots may be used again."""
         if not slots:
             return []
         at = torch.tensor(slots, device=self.device)
-        written = self.written.of(at)
-        totals = self.totals[at].tolist()
-        n_said, n_finished = self.n_said[at].tolist(), self.n_finished[at].tolist()
-        found = []
-        for i, own in enumerate(zip(*written, strict=True)):
-            n = n_said[i]
-            words, parents, end_scores, end_parents = (part[:n] for part in own)
-            hypotheses = [
-                Hypothesis(
-                    _said(words, parents, t, end_parents[t, c]), float(end_scores[t, c]), True
-                )
-                for t, c in np.argwhere(np.isfinite(end_scores)).tolist()
-            ]
-            if n_finished[i] < self.beam:  # the others were cut off
-                hypotheses += [
-                    Hypothesis(_said(words, parents, n, beam), total / n**self.penalty, False)
-                    for beam, total in enumerate(totals[i])
-                    if np.isfinite(total)
-                ]
-            found.append(best_first(hypotheses, ())[: self.beam])
-        return found
+        counts = torch.stack([self.n_said[at], self.n_finished[at]]).tolist()
+        columns = *self.written.of(at), self.totals[at].cpu().numpy(), *counts
+        return [_Finished(*own) for own in zip(*columns, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Finished:
+    """All that one sentence's search has written down."""
+
+    words: NDArray[Any]
+    parents: NDArray[Any]
+    end_scores: NDArray[Any]
+    end_parents: NDArray[Any]
+    totals: NDArray[Any]
+    n_said: int
+    n_finished: int
+
+    def hypotheses(self, search: Search) -> list[Hypothesis]:
+        """The best of them, the best first; only these are read off."""
+        n = self.n_said
+        ended = np.argwhere(np.isfinite(self.end_scores[:n])).tolist()
+        found = [(float(self.end_scores[t, c]), t, self.end_parents[t, c]) for t, c in ended]
+        if self.n_finished < search.beam:  # the others have not come to an end
+            scores = (self.totals / n**search.length_penalty).tolist()
+            found += [(score, n, beam) for beam, score in enumerate(scores) if np.isfinite(score)]
+        found.sort(key=lambda one: -one[0])
+        return [
+            Hypothesis(_said(self.words, self.parents, t, beam), score, t < n)
+            for score, t, beam in found[: search.nbest]
+        ]
 
 
 def _limit(sentence: Sentence, search: Search, longest: int) -> int:

@@ -39,7 +39,14 @@ FEWEST = 256.0  # tokens' work in a batch: less does not pay
 LONG = 128  # tokens, each of which is twice the work of one in a short sentence
 HANGS = 60.0  # seconds after which a worker is taken for dead
 LITTLE = 64.0  # tokens' work, of who need not wait for the others
-FULL = 0.6  # of the deadline: who would wait longer is refused
+MUCH = 256  # characters, which are more than little in any language
+# The pace of late was maybe learned while it was quiet. When many come at once it falls, for to
+# answer them all, if only with a refusal, takes the same processors. So who is let in has to be
+# done in time at a slower pace; a guess is slow enough. Of the deadline there may be taken:
+SLOWER = 2.0  # times what a token took of late
+FULL = 0.5  # before one who wants more than little
+DONE = 0.8  # with that one; the rest is for the batch that it shares with those behind it
+LAST = 0.6  # by the pace of late, with one who wants little, who goes before others
 QUIET = 0.004  # seconds in which nobody comes, so that nobody else is waited for
 WAITS = 0.1  # of the time the last batch took may be waited for company
 LEARNS = 0.3  # how much the last batch counts when the next is estimated
@@ -145,27 +152,35 @@ class Batcher:
         """Whether the next request would be refused for the number of them."""
         return len(self.queue) >= self.limits.queue_requests
 
-    def seconds(self) -> float:
-        """How long until all that waits is done, by the pace of late."""
-        running = max(0.0, self._free_at - time.monotonic())
-        return running + sum(self._pace(who.key) * who.rest() for who in self.queue)
+    def seconds(self, slower: float = 1.0) -> float:
+        """How long until all that waits is done, by the pace of late or so many times slower."""
+        running = slower * max(0.0, self._free_at - time.monotonic())
+        return running + sum(self._pace(who.key, slower) * who.rest() for who in self.queue)
 
-    def check_room(self) -> None:
-        """Refuse at once what would be refused in any case."""
-        if self.is_full:
+    def check_room(self, n_chars: int = 0) -> None:
+        """Refuse what would be refused in any case, before its characters are looked at."""
+        is_much = n_chars > MUCH and bool(self.queue)
+        if self.is_full or (is_much and self.seconds(SLOWER) > FULL * self.limits.deadline):
             raise self._busy()
 
     def _admit(self, who: Waiting, is_patient: bool) -> None:
         """Put it in the queue, or refuse it."""
         self.check_room()
         if self.queue:
-            wait = self.seconds() + self._pace(who.key) * who.rest()
-            is_late = wait > FULL * self.limits.deadline and not is_patient
+            is_late = not is_patient and self._would_be_late(who)
             if is_late or self.n_tokens + who.n_tokens > self.limits.queue_tokens:
                 raise self._busy()
         self.queue.append(who)
         self._n_came += 1
         self._is_new.set()
+
+    def _would_be_late(self, who: Waiting) -> bool:
+        deadline = self.limits.deadline
+        if who.rest() <= LITTLE:
+            return self.seconds() + self._pace(who.key) * who.rest() > LAST * deadline
+        before = self.seconds(SLOWER)
+        own = self._pace(who.key, SLOWER) * who.rest()
+        return before > FULL * deadline or before + own > DONE * deadline
 
     def _busy(self) -> Refused:
         seconds = max(1, math.ceil(self.seconds()))
@@ -276,7 +291,8 @@ class Batcher:
     def _learn(self, batch: Batch, seconds: float) -> None:
         before, now = self._pace(batch.key), seconds / batch.work
         # A small batch takes long for its size, so it says only that large ones take no longer.
-        if batch.work >= FEWEST or now < before:
+        # Half of the fewest is not small: a sentence that did not fit in may be as long.
+        if batch.work >= FEWEST / 2 or now < before:
             at = (batch.key[0], batch.key[1].beam)
             self.pace[at] = (1 - LEARNS) * before + LEARNS * now
         has_company = len(batch.requests) > 1
@@ -285,8 +301,9 @@ class Batcher:
         self.metrics.batch_seconds.add(seconds)
         self.metrics.batch_sentences.add(len(batch.sentences))
 
-    def _pace(self, key: Key | None) -> float:
-        return self.pace.get((key[0], key[1].beam), SLOW) if key else SLOW
+    def _pace(self, key: Key | None, slower: float = 1.0) -> float:
+        known = self.pace.get((key[0], key[1].beam)) if key else None
+        return SLOW if known is None else slower * known
 
     def _room(self, key: Key | None) -> float:
         """How much work a batch may have."""

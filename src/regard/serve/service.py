@@ -159,7 +159,10 @@ class Service:
     async def translate(self, wanted: Wanted) -> list[Answer]:
         """The translation of each text, in order."""
         self.check(wanted)
-        self.lane(self.main_lane).check_room()  # before there is any work in it
+        # Documents have time, and what goes to the other queue need not wait in this one.
+        is_elsewhere = wanted.is_document or wanted.terms or wanted.prefix
+        n_chars = 0 if is_elsewhere else sum(map(len, wanted.texts))
+        self.lane(self.main_lane).check_room(n_chars)  # before there is any work in it
         answers: list[Answer | None] = [None] * len(wanted.texts)
         groups: dict[int, list[tuple[int, Way]]] = {}
         for place, text in enumerate(wanted.texts):

@@ -37,8 +37,9 @@ from regard.interchange.ctranslate2 import (
 from regard.tensors import stored_dtype
 from regard.text.vocab import Vocabulary
 
-FEWEST, MOST = 192, 512  # tokens in a batch: more are no quicker, fewer are slower ...
-ROWS = 256  # ... and hypotheses, each of which has a number for every word of the vocabulary
+FEWEST, ENOUGH, MOST = 16, 32, 64  # sentences in a batch: more are no quicker, fewer are slower
+TOKENS = 1024  # of a batch, its rows filled up to the longest ...
+ROWS = 320  # ... and hypotheses, each of which has a number for every word of the vocabulary
 NO_PENALTY = 1e-30  # every length to the power of this is 1
 
 
@@ -243,21 +244,28 @@ class CTranslate2Engine:
     def _batches(
         self, places: Sequence[int], lens: Sequence[int], beam: int
     ) -> Iterator[list[int]]:
-        """Places of like lengths, the longest first: while they end, the short ones fill threads.
-
-        There are two batches or more for every thread, so that none waits long for another.
-        """
-        n_tokens = sum(lens[place] for place in places)
-        most = max(FEWEST, min(MOST, n_tokens // (2 * self.threads)))
+        """Places of like lengths, the longest first: as they end, the short ones fill threads."""
+        rows = min(self._rows(len(places)), max(ROWS // beam, 1))
         batch: list[int] = []
         for place in sorted(places, key=lens.__getitem__, reverse=True):
             n = len(batch) + 1
-            if batch and (n * lens[batch[0]] > most or n * beam > ROWS):
+            if batch and (n > rows or n * lens[batch[0]] > TOKENS):
                 yield batch
                 batch = []
             batch.append(place)
         if batch:
             yield batch
+
+    def _rows(self, n: int) -> int:
+        """Of n sentences, how many to a batch: two batches for every thread, of about one size.
+
+        Who has the longest then has the shortest, and all are done together. Where that would
+        leave too few to a batch there is one for every thread.
+        """
+        each = -(-n // self.threads)
+        rows = max(-(-each // 2), min(each, ENOUGH), FEWEST)
+        n_batches = max(-(-n // min(rows, MOST)), 1)
+        return -(-n // n_batches)
 
     def _source(self, ids: Ids) -> list[str]:
         return [self.src_words[id] for id in ids]
