@@ -129,7 +129,7 @@ def test_no_pair_is_lost_when_sampling_makes_sentences_longer(dataset, tokenizer
 
 @pytest.mark.parametrize("kind", ["packed", "padded"])
 def test_sampling_makes_no_sentence_longer_than_the_network_has_places(dataset, tokenizer, kind):
-    longest = 1 + 1 + max(*dataset.src.lens, *dataset.tgt.lens)  # with a language and an end
+    longest = 1 + 1 + int(max(*dataset.src.lens, *dataset.tgt.lens))  # a language and an end
     free = batches(dataset, tokenizer, sampled=True, kind=kind)
     assert max(n for b in all_of(free) for n in (*b.src.lens, *b.tgt.lens)) > longest
     feed = batches(dataset, tokenizer, sampled=True, kind=kind, max_len=longest)
