@@ -250,7 +250,9 @@ def on_a_gpu(monkeypatch, short, additive):
     def counted(kernel):
         return lambda *given, **named: asked.append(kernel.__name__) or kernel(*given, **named)
 
+    waves = importlib.import_module("regard.attention.kernels.waves")
     monkeypatch.setattr(fused.kernels, "can_take", lambda *_: True)
+    monkeypatch.setattr(fused, "is_for_waves", waves.is_for_waves, raising=False)
     for kernel in (short.short_attention, additive.tiled_additive_attention):
         monkeypatch.setattr(fused, kernel.__name__, counted(kernel), raising=False)
     return asked
