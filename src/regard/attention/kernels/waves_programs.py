@@ -26,8 +26,7 @@ def make_waves(
         x, strides, head, rows, hidden, there, half_period
     )
     v = tl.load(factor + head * WIDTH + hidden, mask=hidden < WIDTH, other=0.0)
-    place = tl.cast(head, tl.int64) * n_rows * n_waves * 2 * WIDTH
-    waves += place + tl.cast(rows, tl.int64)[:, None] * n_waves * 2 * WIDTH + hidden[None, :]
+    waves += _lines(head, rows, n_rows)[:, None] * n_waves * 2 * WIDTH + hidden[None, :]
     for n in range(n_waves):
         if IS_QUERY:
             size = _amplitude(n, half_period) * v[None, :]
@@ -56,8 +55,7 @@ def gradients_of_waves(
     sine, cosine, twice_sine, twice_cosine = _first_wave(
         x, strides, head, rows, hidden, there, half_period
     )
-    place = tl.cast(head, tl.int64) * n_rows * n_waves * 2 * WIDTH
-    d_waves += place + tl.cast(rows, tl.int64)[:, None] * n_waves * 2 * WIDTH + hidden[None, :]
+    d_waves += _lines(head, rows, n_rows)[:, None] * n_waves * 2 * WIDTH + hidden[None, :]
     slope = tl.zeros((ROWS, ROOM), tl.float32)
     height = tl.zeros((ROWS, ROOM), tl.float32)
     for n in range(n_waves):
@@ -147,6 +145,12 @@ def _sees(
         place = tl.cast(head, tl.int64) * strides[0] + tl.cast(query, tl.int64) * strides[1]
         sees = sees & (tl.load(mask + place + columns * strides[2], mask=sees, other=0) != 0)
     return sees
+
+
+@triton.jit
+def _lines(head, rows, n_rows):
+    """Which of the lines of all heads these rows of one are."""
+    return tl.cast(head, tl.int64) * n_rows + rows
 
 
 @triton.jit
