@@ -336,8 +336,7 @@ def additive_times() -> Iterator[Row]:
 def additive_tiles(query: Tensor, key: Tensor, value: Tensor, v: Tensor, spans) -> Iterator[Row]:
     seed = torch.zeros((), dtype=torch.int64, device=DEVICE)
     query, key, value, v = (x.detach() for x in (query, key, value, v))
-    by_row = [additive.exponentials(x) for x in (query, key)]
-    by_hidden = [x.transpose(-2, -1).contiguous() for x in by_row]
+    by_hidden = [additive.exponentials(x) for x in (query, key)]
     ends = spans.first_key, spans.end_key
     for tiles in ADDITIVE_FORWARD if GPU else ADDITIVE_FORWARD[:1]:
         run = lambda t=tiles: additive.attend_forward(  # noqa: E731
@@ -352,7 +351,7 @@ def additive_tiles(query: Tensor, key: Tensor, value: Tensor, v: Tensor, spans) 
     starts = spans.first_query, spans.end_query
     for tiles in ADDITIVE_BACKWARD if GPU else ADDITIVE_BACKWARD[:1]:
         run = lambda t=tiles: additive.attend_backward(  # noqa: E731
-            grad, *by_row, v, value, log_sum, delta, starts, None, seed, 0.0, t
+            grad, (query, key, *by_hidden), v, value, log_sum, delta, starts, None, seed, 0.0, t
         )
         yield f"backward {tiles}", 0.0, alone(run), "backward alone"
 

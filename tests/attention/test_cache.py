@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regard.attention import FixedKVCache, KVCache
-from regard.attention.cache import SlotKVCache
+from regard.attention.cache import Lineage, SlotKVCache
 
 LIKE = torch.zeros(3, 2, 7, 4)
 EMPTY = {"growing": lambda: KVCache.empty(LIKE), "fixed": lambda: FixedKVCache.empty(LIKE, 6)}
@@ -66,10 +66,13 @@ def test_a_fixed_cache_keeps_its_memory():
 
 def test_rows_of_a_slot_cache_are_each_at_their_own_place():
     tokens = torch.randn(6, 2, 1, 4)
-    cache = SlotKVCache.empty(tokens, n_rows=2, max_len=3)
+    lineage = Lineage.empty(n_rows=2, max_len=3, device=tokens.device)
+    cache = SlotKVCache.empty(tokens, lineage)
+    stay = torch.tensor([0, 1])
     for first, second in ((0, 3), (1, 4)):
         cache.append(tokens[[first, second]], -tokens[[first, second]])
-    cache.begin_anew(torch.tensor([0]))
+        lineage.follow(stay)
+    lineage.begin_anew(torch.tensor([0]))
     assert cache.positions(1).tolist() == [[0], [2]]
     cache.append(tokens[[2, 5]], -tokens[[2, 5]])
     assert cache.visible(1).tolist() == [[[True, False, False]], [[True, True, True]]]
@@ -77,8 +80,9 @@ def test_rows_of_a_slot_cache_are_each_at_their_own_place():
     assert torch.equal(cache.key[1], tokens[3:].squeeze(2).transpose(0, 1))
     assert torch.equal(cache.value[1], -cache.key[1])
 
+    lineage.follow(stay)
     cache.append(tokens[[0, 1]], tokens[[0, 1]])  # the second is full, and writes over its last
     assert torch.equal(cache.key[1, :, 2:], tokens[1])
-    swapped = cache.reorder(torch.tensor([1, 0]))
-    assert swapped.lengths.tolist() == [4, 2]
-    assert torch.equal(swapped.key[0, :, 2:], tokens[1])
+    lineage.follow(torch.tensor([1, 0]))
+    assert lineage.lengths.tolist() == [4, 2]
+    assert torch.equal(cache.key[0, :, :2], tokens[3:5].squeeze(2).transpose(0, 1))

@@ -2,13 +2,14 @@
 
 import importlib
 import random
+from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
 import torch
 
-from regard.attention import fused
-from regard.attention.cache import SlotKVCache
+from regard.attention import attend, fused, padding_mask, scaled_dot_scores
+from regard.attention.cache import Lineage, SlotKVCache
 
 pytestmark = [
     pytest.mark.plain,  # the shape checker wraps functions that Triton has to read
@@ -22,37 +23,74 @@ def searched(n_steps, width, n_slots=3, beam=2):
     """A cache after some steps of a search whose sentences began at different times."""
     draw = random.Random(n_steps)
     tokens = torch.randn(n_steps, n_slots * beam, 2, 1, width, device=DEVICE)
-    cache = SlotKVCache.empty(tokens[0], n_slots * beam, max_len=20)
+    lineage = Lineage.empty(n_slots * beam, 20, tokens.device)
+    cache = SlotKVCache.empty(tokens[0], lineage)
     for step, token in enumerate(tokens):
         if step == n_steps // 2:
-            cache.begin_anew(torch.tensor([2, 3], device=DEVICE))
-        rows = [slot * beam + draw.randrange(beam) for slot in range(n_slots) for _ in range(beam)]
-        cache.reorder(torch.tensor(rows, device=DEVICE))
+            lineage.begin_anew(torch.tensor([2, 3], device=DEVICE))
         cache.append(token, torch.randn_like(token))
+        rows = [slot * beam + draw.randrange(beam) for slot in range(n_slots) for _ in range(beam)]
+        lineage.follow(torch.tensor(rows, device=DEVICE))
     return cache
 
 
-@pytest.mark.parametrize(("n_steps", "width"), [(1, 16), (7, 12), (19, 16), (24, 64)])
-def test_attention_reads_keys_and_values_where_they_were_written(monkeypatch, n_steps, width):
-    kernel = importlib.import_module("regard.attention.kernels.slots")
-    cache = searched(n_steps, width)
-    assert len(set(cache.owners.flatten().tolist())) > 1
-    wide = torch.randn(len(cache.keys), 1, 3, 2, width, device=DEVICE)
-    query = wide[:, :, 1].transpose(1, 2)  # a part of a row, as a projection leaves it
-    expected = fused.scaled_dot_attention(query, cache.key, cache.value, cache.visible(1)[:, None])
-    monkeypatch.setattr(fused.kernels, "can_take", lambda *_: True)
-    monkeypatch.setattr(fused, "slot_attention", kernel.slot_attention, raising=False)
-    torch.testing.assert_close(fused.scaled_dot_step(query, cache), expected)
+def projected(n_rows, width):
+    """Query, key and value of one token a row, as a projection leaves them: parts of a row."""
+    wide = torch.randn(n_rows, 1, 3, 2, width, device=DEVICE)
+    return wide.transpose(1, 3).unbind(2)
+
+
+@pytest.fixture
+def kernel(monkeypatch):
+    """The kernels where the fast path looks for them."""
+    found = importlib.import_module("regard.attention.kernels.slots")
+    for name in ("slot_attention", "source_attention"):
+        monkeypatch.setattr(fused, name, getattr(found, name), raising=False)
+    return lambda: monkeypatch.setattr(fused.kernels, "can_take", lambda *_: True)
+
+
+@pytest.mark.parametrize(("n_steps", "width"), [(0, 16), (1, 16), (7, 12), (19, 16), (24, 64)])
+def test_attention_reads_keys_and_values_where_they_were_written(kernel, n_steps, width):
+    cache = searched(n_steps, width) if n_steps else empty(width)
+    other = replace(cache, keys=cache.keys.clone(), values=cache.values.clone())
+    token = projected(len(cache.keys), width)
+    expected, _ = fused.scaled_dot_step(*token, other)
+    kernel()
+    found, longer = fused.scaled_dot_step(*token, cache)
+    torch.testing.assert_close(found, expected)
+    assert longer is cache
+    assert torch.equal(cache.keys, other.keys)
+    assert torch.equal(cache.values, other.values)
+
+
+def empty(width):
+    lineage = Lineage.empty(6, 20, torch.device(DEVICE))
+    return SlotKVCache.empty(torch.zeros(1, 2, 1, width, device=DEVICE), lineage)
+
+
+@pytest.mark.parametrize(("n_queries", "n_keys", "width"), [(1, 5, 16), (5, 16, 12), (3, 37, 64)])
+def test_hypotheses_ask_the_source_of_their_sentence(kernel, n_queries, n_keys, width):
+    """As if each had a copy of it; a sentence without a source gets nothing, not nonsense."""
+    query = torch.randn(3, n_queries, 2, width, device=DEVICE).transpose(1, 2)
+    keys, values = torch.randn(2, 3, 2, n_keys, width, device=DEVICE)
+    lens = torch.tensor([n_keys, 3, 0], device=DEVICE)
+    mask = padding_mask(lens, n_keys)[:, None]
+    expected = attend(query, keys, values, scaled_dot_scores, mask).output
+    kernel()
+    found = fused.scaled_dot_attention(query, keys, values, mask)
+    torch.testing.assert_close(found, expected)
 
 
 def test_rows_that_go_on_from_one_another_have_what_was_said_before_them():
-    """As if the whole cache were copied at every step, which is what `reorder` means."""
+    """As if the whole cache were copied at every step."""
     copied = torch.zeros(4, 2, 5, 3)
-    cache = SlotKVCache.empty(copied, 4, max_len=5)
-    for place, rows in enumerate([[0, 1, 2, 3], [1, 1, 2, 3], [0, 0, 3, 2], [1, 0, 2, 2]]):
+    lineage = Lineage.empty(4, 5, copied.device)
+    cache = SlotKVCache.empty(copied, lineage)
+    for place, rows in enumerate([[1, 1, 2, 3], [0, 0, 3, 2], [1, 0, 2, 2], [0, 1, 2, 3]]):
         token = torch.randn(4, 2, 1, 3)
-        cache.reorder(torch.tensor(rows)).append(token, -token)
-        copied = copied[rows]
+        cache.append(token, -token)
         copied[:, :, place] = token[:, :, 0]
         assert torch.equal(cache.key[:, :, : place + 1], copied[:, :, : place + 1])
         assert torch.equal(cache.value[:, :, : place + 1], -copied[:, :, : place + 1])
+        lineage.follow(torch.tensor(rows))
+        copied = copied[rows]

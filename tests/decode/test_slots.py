@@ -48,7 +48,7 @@ def assert_same(found, expected):
 def test_slots_find_what_the_search_beside_the_network_finds(monkeypatch, positions, beam, penalty):
     """With fewer slots than sentences, so that they are used again while others are not done."""
     monkeypatch.setattr(slots, "ROWS", 3 * beam)
-    monkeypatch.setattr(slots, "ROOM", 8)
+    monkeypatch.setattr(slots, "WIDE_ROOM", 8)
     search = Search(beam=beam, nbest=beam, length_penalty=penalty, max_len=0)
     ours, some = engine(positions=positions), sentences(9, longest=4)
     expected = ours.search(some, search)

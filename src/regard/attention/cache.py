@@ -134,27 +134,60 @@ class FixedKVCache:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotKVCache:
-    """A cache of one size whose rows are each at a place of their own, filled in place.
+class Lineage:
+    """Which row wrote each token that a row has, where every row is at a place of its own.
 
-    A row can begin anew while the others go on. Rows that are done write over their last token.
-    When rows are put in another order nothing is moved: `owners` says which row wrote each token
-    that a row has. So rows that share tokens are as long as each other, and begin anew together, as
-    those of a sentence do. For use without gradients, like `FixedKVCache`.
+    When hypotheses go on from one another no key and no value is moved: the rows that share tokens
+    know who wrote them. So they are as long as each other, and begin anew together, as those of a
+    sentence do. One lineage serves the caches of all layers. The next token is always a row's own.
+    """
+
+    owners: Int[Tensor, "N K"]
+    lengths: Int[Tensor, "N"]  # tokens of each row; they go on counting where there is no more room
+
+    @classmethod
+    def empty(cls, n_rows: int, max_len: int, device: torch.device) -> "Lineage":
+        """Room for `max_len` tokens in each of the rows, of which there are none yet."""
+        owners = torch.arange(n_rows, device=device)[:, None].repeat(1, max_len)
+        return cls(owners, torch.zeros(n_rows, dtype=torch.int64, device=device))
+
+    def places(self) -> Int[Tensor, "N 1"]:
+        """Where each row's next token goes; rows that are full write over their last."""
+        return self.lengths[:, None].clamp(max=self.owners.shape[1] - 1)
+
+    def follow(self, rows: Int[Tensor, "N"]) -> None:
+        """The next tokens have been written, and row i goes on from what row `rows[i]` was."""
+        self.owners.copy_(self.owners.index_select(0, rows))
+        self.lengths.copy_(self.lengths.index_select(0, rows) + 1)
+        self._own_the_next()
+
+    def begin_anew(self, rows: Int[Tensor, "_"]) -> None:
+        """Forget what these rows have."""
+        self.lengths.index_fill_(0, rows, 0)
+        self._own_the_next()
+
+    def _own_the_next(self) -> None:
+        rows = torch.arange(len(self.owners), device=self.owners.device)[:, None]
+        self.owners.scatter_(1, self.places(), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotKVCache:
+    """A layer's cache of one size for rows of a `Lineage`, filled in place, one token at a time.
+
+    For use without gradients, like `FixedKVCache`.
     """
 
     keys: Float[Tensor, "N H K E"]  # as they were written
     values: Float[Tensor, "N H K E"]
-    owners: Int[Tensor, "N K"]
-    lengths: Int[Tensor, "N"]
+    lineage: Lineage
 
     @classmethod
-    def empty(cls, like: Float[Tensor, "_ H _ E"], n_rows: int, max_len: int) -> "SlotKVCache":
-        """Room for `max_len` tokens in each of the rows, heads, width and type as in `like`."""
+    def empty(cls, like: Float[Tensor, "_ H _ E"], lineage: Lineage) -> "SlotKVCache":
+        """Room for all tokens of a lineage, heads, width and type as in `like`."""
+        n_rows, max_len = lineage.owners.shape
         room = (n_rows, like.shape[1], max_len, like.shape[3])
-        lengths = torch.zeros(n_rows, dtype=torch.int64, device=like.device)
-        owners = torch.zeros(n_rows, max_len, dtype=torch.int64, device=like.device)
-        return cls(like.new_zeros(room), like.new_zeros(room), owners, lengths)
+        return cls(like.new_zeros(room), like.new_zeros(room), lineage)
 
     @property
     def key(self) -> Float[Tensor, "N H K E"]:
@@ -168,38 +201,28 @@ class SlotKVCache:
 
     def _gathered(self, written: Tensor) -> Tensor:
         places = torch.arange(written.shape[2], device=written.device)
-        return written[self.owners, :, places].transpose(1, 2)
+        return written[self.lineage.owners, :, places].transpose(1, 2)
 
-    def positions(self, n_new: int) -> Int[Tensor, "N Q"]:
-        """The places that the next `n_new` tokens of each row will take."""
-        places = self.lengths[:, None] + torch.arange(n_new, device=self.keys.device)
-        return places.clamp(max=self.keys.shape[-2] - 1)
+    def positions(self, n_new: int) -> Int[Tensor, "N 1"]:
+        """The place that each row's next token will take."""
+        assert n_new == 1, "one token at a time"
+        return self.lineage.places()
 
     def append(
-        self, key: Float[Tensor, "N H Q E"], value: Float[Tensor, "N H Q E"]
+        self, key: Float[Tensor, "N H 1 E"], value: Float[Tensor, "N H 1 E"]
     ) -> "SlotKVCache":
         """The same memory with these written behind the last of each row."""
-        places = self.positions(key.shape[-2])
-        rows = torch.arange(len(places), device=places.device)[:, None]
-        self.owners.scatter_(1, places, rows.expand_as(places))
-        places = places[:, None, :, None].expand_as(key)
+        places = self.lineage.places()[:, None, :, None].expand_as(key)
         self.keys.scatter_(-2, places, key)
         self.values.scatter_(-2, places, value)
-        self.lengths.add_(key.shape[-2])
         return self
 
-    def visible(self, n_queries: int) -> Bool[Tensor, "N Q K"]:
-        """What the last `n_queries` tokens of each row may attend to."""
+    def visible(self, n_queries: int) -> Bool[Tensor, "N 1 K"]:
+        """What each row's next token may attend to: itself and all before."""
+        assert n_queries == 1, "one token at a time"
         keys = torch.arange(self.keys.shape[-2], device=self.keys.device)
-        last = torch.arange(n_queries, device=self.keys.device) - n_queries
-        return keys <= (self.lengths[:, None] + last)[:, :, None]
+        return keys <= self.lineage.lengths[:, None, None]
 
     def reorder(self, rows: Int[Tensor, "N"]) -> "SlotKVCache":
-        """Row i becomes what row `rows[i]` was, in the same memory."""
-        for part in (self.owners, self.lengths):
-            part.copy_(part.index_select(0, rows))
+        """Itself: `Lineage.follow` does it, once for all layers."""
         return self
-
-    def begin_anew(self, rows: Int[Tensor, "_"]) -> None:
-        """Forget what these rows hold."""
-        self.lengths.index_fill_(0, rows, 0)

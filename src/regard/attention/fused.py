@@ -33,12 +33,13 @@ from regard.attention.masks import Blocks, Causal, Mask, dense
 if kernels.ARE_HERE:
     from regard.attention.kernels.additive import tiled_additive_attention
     from regard.attention.kernels.short import short_attention
-    from regard.attention.kernels.slots import slot_attention
+    from regard.attention.kernels.slots import slot_attention, source_attention
     from regard.attention.kernels.waves import is_for_waves, wave_attention
 
 PaddedAttention = Callable[[Tensor, Tensor, Tensor, Mask | None], Tensor]
 
 SHORT = 256  # tokens a sentence, on average, up to which our kernel beats torch's
+FEW = 16  # queries of a sentence, as the hypotheses of a search are
 
 
 def scaled_dot_attention(
@@ -54,16 +55,23 @@ def scaled_dot_attention(
 
 
 def scaled_dot_step(
-    query: Float[Tensor, "N H Q E"], cache: Cache, *, dropout: float = 0.0
-) -> Float[Tensor, "N H Q E"]:
-    """`scaled_dot_attention` of the last tokens to all that a cache holds."""
-    is_alone = query.shape[-2] == 1 and not dropout
-    if is_alone and isinstance(cache, SlotKVCache) and kernels.can_take(query, cache.keys):
-        parts = cache.keys, cache.values, cache.owners, cache.lengths
-        return slot_attention(query, *parts, dot_scale(query.shape[-1]))
+    query: Float[Tensor, "N H Q E"],
+    key: Float[Tensor, "N H Q E"],
+    value: Float[Tensor, "N H Q E"],
+    cache: Cache,
+    *,
+    dropout: float = 0.0,
+) -> tuple[Float[Tensor, "N H Q E"], Cache]:
+    """`scaled_dot_attention` of new tokens to themselves and a cache, and the longer cache."""
+    scale = dot_scale(query.shape[-1])
+    if isinstance(cache, SlotKVCache) and not dropout and kernels.can_take(query, cache.keys):
+        lineage = cache.lineage
+        own = cache.keys, cache.values, lineage.owners, lineage.lengths
+        return slot_attention(query, key, value, *own, scale), cache
+    cache = cache.append(key, value)
     mask = cache.visible(query.shape[-2])
     mask = None if mask is None else torch.atleast_2d(mask).unsqueeze(-3)
-    return scaled_dot_attention(query, cache.key, cache.value, mask, dropout=dropout)
+    return _dot_product(query, cache.key, cache.value, mask, scale, dropout), cache
 
 
 def dot_attention(
@@ -192,6 +200,8 @@ def _dot_product(
 
     def padded(query: Tensor, key: Tensor, value: Tensor, mask: Mask | None) -> Tensor:
         mask = dense(mask, query.shape[-2], key.shape[-2], query.device)
+        if mask is not None and not dropout and _are_few(query, key, value, mask):
+            return source_attention(query, key, value, mask, scale)
         if mask is not None and query.is_cuda:
             return _with_seeing_queries(query, key, value, mask, scale, dropout)
         return F.scaled_dot_product_attention(
@@ -216,6 +226,14 @@ def _dot_product(
         case Tensor():
             check_mask(mask, n_queries=query.shape[-2], n_keys=key.shape[-2])
     return padded(query, key, value, mask)
+
+
+def _are_few(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> bool:
+    """A step of a search: some queries of each sentence, to whose keys all its heads attend."""
+    is_step = query.ndim == mask.ndim == 4 and query.shape[-2] <= FEW
+    is_step = is_step and mask.shape == (len(query), 1, 1, key.shape[-2])
+    is_kept = torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value))
+    return is_step and not is_kept and kernels.can_take(query, key, value)
 
 
 def _is_short(mask: Blocks, key: Tensor) -> bool:

@@ -69,8 +69,7 @@ class SelfAttention(nn.Module):
         """The next tokens, averaged with themselves and those in the cache."""
         n_new = x.shape[-2]
         query, key, value = self._project(x, cache.positions(n_new))
-        cache = cache.append(key, value)
-        attended = self.heads.step(query, cache, wants_weights)
+        attended, cache = self.heads.step(query, key, value, cache, wants_weights)
         return Attended(self.out(self.heads.join(attended.output)), attended.weights), cache
 
     def _project(self, x: Tensor, positions: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -155,13 +154,22 @@ class Heads(nn.Module):
         """The inverse of `split` into one."""
         return x.transpose(-3, -2).flatten(-2)
 
-    def step(self, query: Float[Tensor, "N H Q E"], cache: Cache, wants_weights: bool) -> Attended:
-        """The last tokens attend to all that a cache holds; not every way has to gather it."""
+    def step(
+        self,
+        query: Float[Tensor, "N H Q E"],
+        key: Float[Tensor, "N H Q E"],
+        value: Float[Tensor, "N H Q E"],
+        cache: Cache,
+        wants_weights: bool,
+    ) -> tuple[Attended, Cache]:
+        """New tokens attend to themselves and to all that a cache holds, which now holds them."""
         if isinstance(self.score, ScaledDotScore) and not wants_weights:
             dropout = self.dropout if self.training else 0.0
-            return Attended(scaled_dot_step(query, cache, dropout=dropout), None)
+            output, cache = scaled_dot_step(query, key, value, cache, dropout=dropout)
+            return Attended(output, None), cache
+        cache = cache.append(key, value)
         mask = cache.visible(query.shape[-2])
-        return self(query, cache.key, cache.value, mask, wants_weights)
+        return self(query, cache.key, cache.value, mask, wants_weights), cache
 
     def forward(
         self,

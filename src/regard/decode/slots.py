@@ -20,16 +20,18 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.attention.cache import SlotKVCache
+from regard.attention.cache import Lineage, SlotKVCache
 from regard.attention.masks import padding_mask
+from regard.attention.scores import ScaledDotScore
 from regard.decode.ready import padded_ids
 from regard.decode.rules import rules_of
 from regard.decode.search import Hypothesis, Ids, Search, Sentence
 from regard.model.transformer import Transformer, TransformerState
 
-ROWS = 2048  # beams of all slots together ...
-TOKENS = 2**19  # ... and the tokens that they have room for
-ROOM = 64  # words; sentences that may have about as many go together
+ROWS = 2048  # beams of all slots together
+MEMORY = 0.5  # of what the GPU has free, for what they have said
+ROOM = 64  # words; sentences that may have about as many go together ...
+WIDE_ROOM = 256  # ... and where room that nobody uses costs no time
 LOOK = 8  # steps between two looks at which sentences are done
 READ = 0.125  # share of the slots that is free before new sentences are read
 
@@ -53,8 +55,9 @@ def search_by_room(
 ) -> list[list[Hypothesis]]:
     """`search_in_slots`, sentences that need about as much room together."""
     rooms: dict[int, list[int]] = defaultdict(list)
+    size = WIDE_ROOM if _reads_what_is_there(network) else ROOM
     for number, one in enumerate(sentences):
-        rooms[-(-_limit(one, search, longest) // ROOM) * ROOM].append(number)
+        rooms[-(-_limit(one, search, longest) // size) * size].append(number)
     found: list[list[Hypothesis]] = [[] for _ in sentences]
     for room, chosen in sorted(rooms.items()):
         own = search_in_slots(
@@ -65,7 +68,7 @@ def search_by_room(
             bos=bos,
             eos=eos,
             longest=longest,
-            n_slots=max(min(ROWS, TOKENS // room) // search.beam, 1),
+            n_slots=max(min(ROWS, _rows_that_fit(network, room, device)) // search.beam, 1),
             device=device,
         )
         for number, hypotheses in zip(chosen, own, strict=True):
@@ -171,12 +174,13 @@ class Slots:
         self.bos, self.eos, self.max_len = bos, eos, max_len
         like = network.decoder.remember(network.source.weight.new_zeros(1, 1, _width(network)))
         n_rows = n_slots * self.beam
-        self.caches = tuple(SlotKVCache.empty(key, n_rows, max_len) for key, _ in like)
+        self.lineage = Lineage.empty(n_rows, max_len, device)
+        caches = tuple(SlotKVCache.empty(key, self.lineage) for key, _ in like)
         memory = tuple(
             (_room(key, n_slots, src_len), _room(value, n_slots, src_len)) for key, value in like
         )
         self.sees = torch.ones(n_slots, 1, src_len, dtype=torch.bool, device=device)
-        self.state = TransformerState(self.caches, memory, self.sees)
+        self.state = TransformerState(caches, memory, self.sees)
         self.token = torch.full((n_rows,), bos, device=device)
         self.totals = torch.zeros(n_slots, self.beam, dtype=torch.float64, device=device)
         self.is_open: Bool[Tensor, "B"] = torch.zeros(n_slots, dtype=torch.bool, device=device)
@@ -205,8 +209,7 @@ class Slots:
         self.limits[at] = torch.tensor(limits, device=self.device)
         self.is_open[at] = True
         own_rows = self.first_rows[at] + torch.arange(self.beam, device=self.device)
-        for cache in self.caches:
-            cache.begin_anew(own_rows.flatten())
+        self.lineage.begin_anew(own_rows.flatten())
 
     def step(self) -> None:
         """One word more in every slot that is open."""
@@ -226,7 +229,7 @@ class Slots:
         self.written.write(place, said, parents, ends, beams[:, : self.beam])
 
         rows = self.first_rows + torch.where(self.is_open[:, None], parents, 0)
-        self.state.reorder(rows.flatten())
+        self.lineage.follow(rows.flatten())
         self.token.copy_(said.flatten())
         self.totals.copy_(torch.where(self.is_open[:, None], totals, self.totals))
         self.n_finished.copy_(torch.where(self.is_open, n_finished, self.n_finished))
@@ -278,6 +281,20 @@ class _Finished:
             Hypothesis(_said(self.words, self.parents, t, beam), score, t < n)
             for score, t, beam in found[: search.nbest]
         ]
+
+
+def _reads_what_is_there(network: Transformer) -> bool:
+    """Whether attention to what was said takes no longer where there is room for more."""
+    return isinstance(network.decoder.layers[0].attention.heads.score, ScaledDotScore)
+
+
+def _rows_that_fit(network: Transformer, room: int, device: torch.device) -> int:
+    """Beams whose keys and values in all layers leave the GPU enough for all else."""
+    if device.type != "cuda":
+        return ROWS
+    a_token = 2 * len(network.decoder.layers) * _width(network)
+    a_row = room * a_token * network.source.weight.element_size()
+    return int(MEMORY * torch.cuda.mem_get_info(device)[0]) // a_row
 
 
 def _limit(sentence: Sentence, search: Search, longest: int) -> int:

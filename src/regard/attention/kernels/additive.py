@@ -57,7 +57,7 @@ def tiled_additive_attention(
         key,
         value,
         v.float().expand(query.shape[1], -1),
-        *(exponentials(x.detach()).transpose(-2, -1).contiguous() for x in (query, key)),
+        *(exponentials(x.detach()) for x in (query, key)),
         spans.first_key,
         spans.end_key,
         spans.first_query,
@@ -70,10 +70,14 @@ def tiled_additive_attention(
     return output
 
 
-def exponentials(x: Float[Tensor, "B H P A"]) -> Float[Tensor, "B H P _"]:
-    """e^(2x), with zeros up to a power of two coordinates."""
+def exponentials(x: Float[Tensor, "B H P A"]) -> Float[Tensor, "B H _ P"]:
+    """e^(2x), a row for each coordinate, with zeros up to a power of two of them.
+
+    In bfloat16 if x is: that is as much of a mistake as x has already, and half of the bytes.
+    """
     powers = (2.0 * x.float().clamp(-FARTHEST, FARTHEST)).exp()
-    return F.pad(powers, (0, room(x.shape[-1]) - x.shape[-1])).contiguous()
+    powers = powers.to(x.dtype if x.dtype is torch.bfloat16 else torch.float32)
+    return F.pad(powers, (0, room(x.shape[-1]) - x.shape[-1])).transpose(-2, -1).contiguous()
 
 
 def room(n_hidden: int) -> int:
@@ -110,12 +114,14 @@ def _attend(
 def _(query, key, value, v, x, *_):
     n_batch, n_heads, n_queries, _ = query.shape
     output = value.new_empty(n_batch, n_heads, n_queries, value.shape[-1])
-    return output, x.new_empty(n_batch, n_heads, n_queries)
+    return output, v.new_empty(n_batch, n_heads, n_queries)
 
 
 @torch.library.custom_op("regard::additive_attention_backward", mutates_args=())
 def _attend_backward(
     grad: Tensor,
+    query: Tensor,
+    key: Tensor,
     x: Tensor,
     y: Tensor,
     v: Tensor,
@@ -129,21 +135,18 @@ def _attend_backward(
     dropout: float,
     is_long: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of query and key like x and y, of v for each group, and of the values.
-
-    Here x and y have a row for each query and key.
-    """
-    tiles = backward_tiles(is_long)
-    spans = first_query, end_query
-    return attend_backward(grad, x, y, v, value, log_sum, delta, spans, mask, seed, dropout, tiles)
+    """Gradients of query, which are sums in float32, of key, of v for each group, of the values."""
+    rows, spans, tiles = (query, key, x, y), (first_query, end_query), backward_tiles(is_long)
+    return attend_backward(grad, rows, v, value, log_sum, delta, spans, mask, seed, dropout, tiles)
 
 
 @_attend_backward.register_fake
-def _(grad, x, y, v, value, *_):
+def _(grad, query, key, x, y, v, value, *_):
+    n_room = x.shape[2]
     return (
-        torch.empty_like(x),
-        torch.empty_like(y),
-        x.new_empty(*x.shape[:2], x.shape[-1]),
+        v.new_empty(*query.shape[:3], n_room),
+        torch.empty_like(key, memory_format=torch.contiguous_format),
+        v.new_empty(*query.shape[:2], n_room),
         torch.empty_like(value, memory_format=torch.contiguous_format),
     )
 
@@ -158,6 +161,8 @@ def _differentiate(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ..
     delta = (grad.float() * output.float()).sum(-1)
     d_query, d_key, d_v, d_value = _attend_backward(
         grad,
+        query,
+        key,
         exponentials(query),
         exponentials(key),
         v,
@@ -173,7 +178,7 @@ def _differentiate(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ..
     n_hidden = v.shape[-1]
     return (
         d_query[..., :n_hidden].to(query.dtype),
-        d_key[..., :n_hidden].to(key.dtype),
+        d_key,
         d_value,
         d_v[..., :n_hidden].sum(0),
         *[None] * 10,
@@ -200,7 +205,7 @@ def attend_forward(
     n_keys, width = value.shape[2:]
     value = value if value.stride(-1) == 1 else value.contiguous()
     output = value.new_empty(n_batch, n_heads, n_queries, width)
-    log_sum = x.new_empty(n_batch, n_heads, n_queries)
+    log_sum = v.new_empty(n_batch, n_heads, n_queries)
     additive_programs.forward[(triton.cdiv(n_queries, tiles.rows) * n_batch * n_heads,)](
         x,
         y,
@@ -224,8 +229,7 @@ def attend_forward(
 
 def attend_backward(
     grad: Tensor,
-    x: Tensor,
-    y: Tensor,
+    rows: tuple[Tensor, Tensor, Tensor, Tensor],
     v: Tensor,
     value: Tensor,
     log_sum: Tensor,
@@ -236,18 +240,24 @@ def attend_backward(
     dropout: float,
     tiles: Tiles,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """One launch: a program for each tile of keys and group, with some memory of its own."""
-    n_batch, n_heads, n_queries, n_room = x.shape
-    n_keys = value.shape[2]
+    """One launch: a program for each tile of keys and group, with some memory of its own.
+
+    The rows are queries and keys as they are, and their exponentials.
+    """
+    query, key = (one if one.stride(-1) == 1 else one.contiguous() for one in rows[:2])
+    n_batch, n_heads, n_queries, _ = query.shape
+    n_keys, n_room = value.shape[2], rows[2].shape[2]
     n_programs = triton.cdiv(n_keys, tiles.rows) * n_batch * n_heads
     value = value if value.stride(-1) == 1 else value.contiguous()
-    d_query, d_key = torch.zeros_like(x), torch.empty_like(y)
-    d_v = x.new_zeros(n_batch, n_heads, n_room)
-    d_value = torch.empty_like(value, memory_format=torch.contiguous_format)
+    d_query = v.new_zeros(n_batch, n_heads, n_queries, n_room)
+    d_v = v.new_zeros(n_batch, n_heads, n_room)
+    d_key, d_value = (
+        torch.empty_like(one, memory_format=torch.contiguous_format) for one in (key, value)
+    )
     additive_programs.backward[(n_programs,)](
-        *(rows.transpose(-2, -1).contiguous() for rows in (x, y)),
-        x,
-        y,
+        *rows[2:],
+        query,
+        key,
         _like_rows(v, n_room),
         value,
         grad.contiguous(),
@@ -256,16 +266,18 @@ def attend_backward(
         *spans,
         value if mask is None else mask.view(torch.uint8),
         seed,
-        x.new_empty(n_programs, tiles.rows, tiles.step),
+        v.new_empty(n_programs, tiles.rows, tiles.step),
         d_query,
         d_key,
         d_v,
         d_value,
         _strides(value, mask),
+        (*query.stride()[:3], *key.stride()[:3]),
         n_queries,
         n_keys,
         n_heads,
         dropout,
+        N_HIDDEN=v.shape[-1],
         **_constants(v, value, mask, dropout, tiles),
     )
     return d_query, d_key, d_v, d_value

@@ -1,8 +1,8 @@
 """What each program of `additive.py` does on the chip.
 
 `x` and `y` hold e^(2q) and e^(2k), a row for each hidden coordinate, so that a loop over
-coordinates reads neighbours; `x_rows` has them the other way round. A group is one head of one
-sentence or packed row. Tiles are so small that a warp has one to itself: nobody waits for anybody.
+coordinates reads neighbours; `query` and `key` have a row for each token. A group is one head of
+one sentence or packed row. Tiles are so small that a warp has one to itself: nobody waits.
 """
 
 import triton
@@ -65,10 +65,10 @@ def forward(
 
 @triton.jit
 def backward(
-    x, y, x_rows, y_rows, v, value, grad, log_sum, delta, first_query, end_query, mask, seed,
-    shared, d_query, d_key, d_v, d_value, strides, n_queries, n_keys, n_heads, dropout,
-    HIDDEN: tl.constexpr, ROOM: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr,
-    ROWS: tl.constexpr, STEP: tl.constexpr, MASKED: tl.constexpr, DROPS: tl.constexpr,
+    x, y, query, key, v, value, grad, log_sum, delta, first_query, end_query, mask, seed,
+    shared, d_query, d_key, d_v, d_value, strides, row_strides, n_queries, n_keys, n_heads, dropout,
+    N_HIDDEN: tl.constexpr, HIDDEN: tl.constexpr, ROOM: tl.constexpr, WIDTH: tl.constexpr,
+    PADDED: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr, MASKED: tl.constexpr, DROPS: tl.constexpr,
     FAST: tl.constexpr,
 ):  # fmt: skip
     """A tile of keys of one group, keys down and queries across; dQ and dv are added up."""
@@ -84,13 +84,13 @@ def backward(
     grad += tl.cast(group, tl.int64) * n_queries * WIDTH
     log_sum += tl.cast(group, tl.int64) * n_queries
     delta += tl.cast(group, tl.int64) * n_queries
-    x_rows += tl.cast(group, tl.int64) * n_queries * ROOM + hidden
+    query += _group(group, n_heads, row_strides[0], row_strides[1]) + hidden
     d_query += tl.cast(group, tl.int64) * n_queries * ROOM + hidden
-    y_rows += tl.cast(group, tl.int64) * n_keys * ROOM
-    d_key += tl.cast(group, tl.int64) * n_keys * ROOM
+    key += _group(group, n_heads, row_strides[3], row_strides[4])
+    d_key += tl.cast(group, tl.int64) * n_keys * N_HIDDEN
     shared += tl.cast(tl.program_id(0), tl.int64) * ROWS * STEP
     own = tl.load(v + (group % n_heads) * ROOM + hidden)
-    y_tile = _rows(y_rows, ROOM, rows, n_keys, ROOM, ROOM)
+    y_tile = _exponential(_rows(key, row_strides[5], rows, n_keys, N_HIDDEN, ROOM))
     u = _rows(value, strides[2], rows, n_keys, WIDTH, PADDED)
 
     d_value_tile = tl.zeros((ROWS, PADDED), tl.float32)
@@ -109,12 +109,12 @@ def backward(
         )
         d_value_tile = tl.dot(used.to(do.dtype), do, d_value_tile, input_precision="ieee")
         d_key_tile, d_own = _gradients_of_hidden(
-            ds, y_tile, x_rows, d_query, own, shared, at, until, d_key_tile, d_own,
-            ROOM, ROWS, STEP, FAST,
+            ds, y_tile, query, row_strides[2], hidden < N_HIDDEN, d_query, own, shared, at, until,
+            d_key_tile, d_own, ROOM, ROWS, STEP, FAST,
         )  # fmt: skip
 
     tl.atomic_add(d_v + tl.cast(group, tl.int64) * ROOM + hidden, -2.0 * d_own, sem="relaxed")
-    _store(d_key, d_key_tile * (4.0 * own)[None, :], rows, n_keys, ROOM, ROOM)
+    _store(d_key, d_key_tile * (4.0 * own)[None, :], rows, n_keys, N_HIDDEN, ROOM)
     d_value += tl.cast(group, tl.int64) * n_keys * WIDTH
     _store(d_value, d_value_tile, rows, n_keys, WIDTH, PADDED)
 
@@ -139,7 +139,7 @@ def _weights_back(
 
 @triton.jit
 def _gradients_of_hidden(
-    ds, y_tile, x_rows, d_query, own, shared, at, until, d_key_tile, d_own,
+    ds, y_tile, queries, stride, there, d_query, own, shared, at, until, d_key_tile, d_own,
     ROOM: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """Query by query, keys down and coordinates across, so that sums stay where they are.
@@ -154,7 +154,8 @@ def _gradients_of_hidden(
     tl.store(place, ds)
     tl.debug_barrier()
     for query in range(at, tl.minimum(at + STEP, until)):
-        x = tl.load(x_rows + tl.cast(query, tl.int64) * ROOM)
+        q = tl.load(queries + tl.cast(query, tl.int64) * stride, mask=there, other=0.0)
+        x = _exponential(q)
         column = tl.load(shared + (query - at) * ROWS + rows)
         u = _reciprocal(y_tile * x[None, :] + 1.0, FAST)
         part = column[:, None] * u
@@ -199,7 +200,14 @@ def _pair(down, across, v, a, rows, cols, n_rows, n_cols):
 def _denominator(down, across, a, rows, cols, n_rows, n_cols):
     x = tl.load(down + tl.cast(a, tl.int64) * n_rows, mask=rows < n_rows, other=0.0)
     y = tl.load(across + tl.cast(a, tl.int64) * n_cols, mask=cols < n_cols, other=0.0)
-    return x[:, None] * y[None, :] + 1.0
+    return x.to(tl.float32)[:, None] * y.to(tl.float32)[None, :] + 1.0
+
+
+@triton.jit
+def _exponential(x):
+    """e^(2x), of numbers no farther than such a number can be."""
+    x = tl.minimum(tl.maximum(x.to(tl.float32), -43.0), 43.0)
+    return tl.exp2(x * (2.0 * LOG2_E))
 
 
 @triton.jit

@@ -1,4 +1,4 @@
-"""Attention of one new token a row to those before it, where rows share what they have said.
+"""Attention of one new token a row, on a GPU: to those before it, and to a source that rows share.
 
 The hypotheses of a beam search go on from one another, step by step. Nothing is copied for it: each
 row knows which row wrote each of its tokens, and the keys and values are read where they were
@@ -7,7 +7,7 @@ written. And only as many as there are, however much room there is.
 
 import triton
 import triton.language as tl
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 STEP = 16  # tokens at once
@@ -15,18 +15,46 @@ STEP = 16  # tokens at once
 
 def slot_attention(
     query: Float[Tensor, "N H 1 E"],
+    key: Float[Tensor, "N H 1 E"],
+    value: Float[Tensor, "N H 1 E"],
     keys: Float[Tensor, "N H K E"],
     values: Float[Tensor, "N H K E"],
     owners: Int[Tensor, "N K"],
     lengths: Int[Tensor, "N"],
     scale: float,
 ) -> Float[Tensor, "N H 1 E"]:
-    """softmax(scale q . k) v over the tokens of each row, token j by the row that owns it."""
+    """softmax(scale q . k) v over the tokens of each row, token j by the row that owns it.
+
+    Key and value of the new token are written behind them, as `SlotKVCache.append` does.
+    """
     n_rows, n_heads, _, width = query.shape
     output = query.new_empty(n_rows, 1, n_heads, width).transpose(1, 2)
     _attend[(n_rows, n_heads)](
-        *(query, keys, values, owners, lengths, output, scale, keys.shape[2]),
-        *(query.stride()[:2], keys.stride()[:3], output.stride()[:2]),
+        *(query, key, value, keys, values, owners, lengths, output, scale, keys.shape[2]),
+        *(query.stride()[:2], key.stride()[:2], value.stride()[:2]),
+        *(keys.stride()[:3], output.stride()[:2]),
+        WIDTH=width,
+        PADDED=triton.next_power_of_2(width),
+        STEP=STEP,
+        num_warps=1,
+    )
+    return output
+
+
+def source_attention(
+    query: Float[Tensor, "B H Q E"],
+    keys: Float[Tensor, "B H K E"],
+    values: Float[Tensor, "B H K E"],
+    mask: Bool[Tensor, "B 1 1 K"],
+    scale: float,
+) -> Float[Tensor, "B H Q E"]:
+    """softmax(scale q . k) v over the keys that a sentence has; zeros if it has none."""
+    n_sentences, n_heads, n_queries, width = query.shape
+    output = query.new_empty(n_sentences, n_queries, n_heads, width).transpose(1, 2)
+    _recall[(n_sentences * n_queries, n_heads)](
+        *(query, keys, values, mask, output, scale, n_queries, keys.shape[2]),
+        *(query.stride()[:3], keys.stride()[:3], values.stride()[:3]),
+        *(mask.stride(0), mask.stride(3), output.stride()[:3]),
         WIDTH=width,
         PADDED=triton.next_power_of_2(width),
         STEP=STEP,
@@ -37,37 +65,89 @@ def slot_attention(
 
 @triton.jit
 def _attend(
-    query, keys, values, owners, lengths, output, scale, n_places,
-    query_strides, strides, output_strides,
+    query, key, value, keys, values, owners, lengths, output, scale, n_places,
+    query_strides, key_strides, value_strides, strides, output_strides,
     WIDTH: tl.constexpr, PADDED: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
-    """One head of one row: softmax as it goes over the tokens, and the average."""
+    """One head of one row: its own token first, which is written down, then those before it."""
     row, head = tl.program_id(0), tl.program_id(1)
     columns = tl.arange(0, PADDED)
     in_width = columns < WIDTH
-    q = tl.load(query + row * query_strides[0] + head * query_strides[1] + columns, mask=in_width)
-    q = tl.where(in_width, q.to(tl.float32) * (scale * 1.4426950408889634), 0.0)
-    length = tl.minimum(tl.load(lengths + row), n_places)
+    q = _row(query, row * query_strides[0] + head * query_strides[1], columns, in_width)
+    k = _row(key, row * key_strides[0] + head * key_strides[1], columns, in_width)
+    v = _row(value, row * value_strides[0] + head * value_strides[1], columns, in_width)
+    length = tl.minimum(tl.load(lengths + row), n_places - 1)
+    own = row * strides[0] + head * strides[1] + length * strides[2] + columns
+    tl.store(keys + own, k.to(keys.dtype.element_ty), mask=in_width)
+    tl.store(values + own, v.to(values.dtype.element_ty), mask=in_width)
 
-    largest = tl.full((), float("-inf"), tl.float32)
-    total = tl.zeros((), tl.float32)
-    average = tl.zeros((PADDED,), tl.float32)
+    q *= scale * 1.4426950408889634
+    largest = tl.sum(q * k, 0)
+    total = largest * 0.0 + 1.0
+    average = v
     for at in range(0, length, STEP):
         places = at + tl.arange(0, STEP)
         there = places < length
         owner = tl.load(owners + row * n_places + places, mask=there, other=0)
         line = owner * strides[0] + head * strides[1] + places * strides[2]
-        line = line[:, None] + columns[None, :]
-        in_both = there[:, None] & in_width[None, :]
-        k = tl.load(keys + line, mask=in_both, other=0.0).to(tl.float32)
-        s = tl.where(there, tl.sum(k * q[None, :], 1), float("-inf"))
-        larger = tl.maximum(largest, tl.max(s, 0))
-        p = tl.exp2(s - larger)
-        shrink = tl.exp2(largest - larger)
-        v = tl.load(values + line, mask=in_both, other=0.0).to(tl.float32)
-        average = average * shrink + tl.sum(p[:, None] * v, 0)
-        total = total * shrink + tl.sum(p, 0)
-        largest = larger
-
+        largest, total, average = _more(
+            q, keys, values, line, line, there, columns, in_width, largest, total, average
+        )
     output += row * output_strides[0] + head * output_strides[1] + columns
     tl.store(output, (average / total).to(output.dtype.element_ty), mask=in_width)
+
+
+@triton.jit
+def _recall(
+    query, keys, values, mask, output, scale, n_queries, n_keys,
+    query_strides, key_strides, value_strides, mask_stride, key_mask_stride, output_strides,
+    WIDTH: tl.constexpr, PADDED: tl.constexpr, STEP: tl.constexpr,
+):  # fmt: skip
+    """One head of one query of a sentence."""
+    sentence, place = tl.program_id(0) // n_queries, tl.program_id(0) % n_queries
+    head = tl.program_id(1)
+    columns = tl.arange(0, PADDED)
+    in_width = columns < WIDTH
+    at_query = sentence * query_strides[0] + head * query_strides[1] + place * query_strides[2]
+    q = _row(query, at_query, columns, in_width) * (scale * 1.4426950408889634)
+    first_key = sentence * key_strides[0] + head * key_strides[1]
+    first_value = sentence * value_strides[0] + head * value_strides[1]
+
+    largest = tl.full((), -1e30, tl.float32)  # no infinity: one from another is no number
+    total = tl.zeros((), tl.float32)
+    average = tl.zeros((PADDED,), tl.float32)
+    for at in range(0, n_keys, STEP):
+        places = at + tl.arange(0, STEP)
+        there = places < n_keys
+        allowed = mask + sentence * mask_stride + places * key_mask_stride
+        there = there & (tl.load(allowed, mask=there, other=0) != 0)
+        largest, total, average = _more(
+            q, keys, values, first_key + places * key_strides[2],
+            first_value + places * value_strides[2], there, columns, in_width,
+            largest, total, average,
+        )  # fmt: skip
+    output += sentence * output_strides[0] + head * output_strides[1] + place * output_strides[2]
+    norm = tl.where(total > 0.0, total, 1.0)
+    tl.store(output + columns, (average / norm).to(output.dtype.element_ty), mask=in_width)
+
+
+@triton.jit
+def _row(x, at, columns, in_width):
+    """A head's vector, in float32."""
+    return tl.load(x + at + columns, mask=in_width, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def _more(
+    q, keys, values, key_lines, value_lines, there, columns, in_width, largest, total, average
+):  # fmt: skip
+    """Softmax as it goes: the average so far, and some tokens more."""
+    in_both = there[:, None] & in_width[None, :]
+    k = tl.load(keys + key_lines[:, None] + columns[None, :], mask=in_both, other=0.0)
+    s = tl.where(there, tl.sum(k.to(tl.float32) * q[None, :], 1), float("-inf"))
+    larger = tl.maximum(largest, tl.max(s, 0))
+    p = tl.exp2(s - larger)
+    shrink = tl.exp2(largest - larger)
+    v = tl.load(values + value_lines[:, None] + columns[None, :], mask=in_both, other=0.0)
+    average = average * shrink + tl.sum(p[:, None] * v.to(tl.float32), 0)
+    return larger, total * shrink + tl.sum(p, 0), average

@@ -114,7 +114,7 @@ def _attend(
     series = _series(query, key)
     if series is None:
         tiles = additive.forward_tiles(is_long=True)
-        x, y = (additive.exponentials(x).transpose(-2, -1).contiguous() for x in (query, key))
+        x, y = additive.exponentials(query), additive.exponentials(key)
         return additive.attend_forward(x, y, v, value, *rules, tiles)
     output = value.new_empty(*query.shape[:3], value.shape[-1])
     log_sum = v.new_empty(query.shape[:3])
@@ -155,13 +155,13 @@ def _attend_backward(
     series = _series(query, key)
     if series is None:
         delta = (grad.float() * output.float()).sum(-1)
-        x, y = additive.exponentials(query), additive.exponentials(key)
+        rows = query, key, additive.exponentials(query), additive.exponentials(key)
         spans, tiles = (first_query, end_query), additive.backward_tiles(is_long=True)
-        *found, d_value = additive.attend_backward(
-            grad, x, y, v, value, log_sum, delta, spans, mask, seed, dropout, tiles
+        d_query, d_key, d_v, d_value = additive.attend_backward(
+            grad, rows, v, value, log_sum, delta, spans, mask, seed, dropout, tiles
         )
-        d_query, d_key, d_v = (d[..., : v.shape[-1]] for d in found)
-        return d_query.to(query.dtype), d_key.to(key.dtype), d_value, d_v.sum(0)
+        d_query, d_v = (d[..., : v.shape[-1]] for d in (d_query, d_v))
+        return d_query.to(query.dtype), d_key, d_value, d_v.sum(0)
     d_query, d_key, d_value = map(_like, (query, key, value))
     d_v, scale = torch.zeros_like(v), _scale(grad, value)
     sums: tuple[Tensor, ...] = ()  # for the waves of keys, and for values, over parts of queries
