@@ -34,12 +34,13 @@ WORD = re.compile(r"[A-Za-z]+|[^\sA-Za-z]+")
 HAN = re.compile(r"[\u4e00-\u9fff]+")
 PLAIN = re.compile(r"[a-z]+")  # a name, which has a capital everywhere, is no term
 # with one of these at its end a phrase is a piece of a sentence
-SMALL = frozenset(
-    """a an and any are as at be been but by can could did do does each for from had has have he her
+SMALL_WORDS = """
+    a an and any are as at be been but by can could did do does each for from had has have he her
     him his how i if in into is it its me more most my no nor not of on one only or other our out
     she should so some such than that the their them then there these they this those to too us was
-    we were what when where which who why will with would you your""".split()
-)
+    we were what when where which who why will with would you your
+"""
+SMALL = frozenset(SMALL_WORDS.split())
 SMALL_HAN = frozenset(
     "的地得了着过个一不是在有和与或及以为于从到对把被将会能可中上下里来去这那其所我你他她它"
 )

@@ -68,8 +68,8 @@ def backward(
     x, y, query, key, v, value, grad, log_sum, delta, first_query, end_query, mask, seed,
     shared, d_query, d_key, d_v, d_value, strides, row_strides, n_queries, n_keys, n_heads, dropout,
     N_HIDDEN: tl.constexpr, HIDDEN: tl.constexpr, ROOM: tl.constexpr, WIDTH: tl.constexpr,
-    PADDED: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr, MASKED: tl.constexpr, DROPS: tl.constexpr,
-    FAST: tl.constexpr,
+    PADDED: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr, MASKED: tl.constexpr,
+    DROPS: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """A tile of keys of one group, keys down and queries across; dQ and dv are added up."""
     n_tiles = tl.cdiv(n_keys, ROWS)

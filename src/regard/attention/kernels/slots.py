@@ -58,6 +58,7 @@ def source_attention(
         WIDTH=width,
         PADDED=triton.next_power_of_2(width),
         STEP=STEP,
+        PLACES=triton.next_power_of_2(keys.shape[2]),
         num_warps=1,
     )
     return output
@@ -101,9 +102,9 @@ def _attend(
 def _recall(
     query, keys, values, mask, output, scale, n_queries, n_keys,
     query_strides, key_strides, value_strides, mask_stride, key_mask_stride, output_strides,
-    WIDTH: tl.constexpr, PADDED: tl.constexpr, STEP: tl.constexpr,
+    WIDTH: tl.constexpr, PADDED: tl.constexpr, STEP: tl.constexpr, PLACES: tl.constexpr,
 ):  # fmt: skip
-    """One head of one query of a sentence."""
+    """One head of one query of a sentence; not beyond the last key that it has."""
     sentence, place = tl.program_id(0) // n_queries, tl.program_id(0) % n_queries
     head = tl.program_id(1)
     columns = tl.arange(0, PADDED)
@@ -112,15 +113,17 @@ def _recall(
     q = _row(query, at_query, columns, in_width) * (scale * 1.4426950408889634)
     first_key = sentence * key_strides[0] + head * key_strides[1]
     first_value = sentence * value_strides[0] + head * value_strides[1]
+    mask += sentence * mask_stride
+    places = tl.arange(0, PLACES)
+    is_key = tl.load(mask + places * key_mask_stride, mask=places < n_keys, other=0) != 0
+    end = tl.max(tl.where(is_key, places + 1, 0), 0)
 
     largest = tl.full((), -1e30, tl.float32)  # no infinity: one from another is no number
     total = tl.zeros((), tl.float32)
     average = tl.zeros((PADDED,), tl.float32)
-    for at in range(0, n_keys, STEP):
+    for at in range(0, end, STEP):
         places = at + tl.arange(0, STEP)
-        there = places < n_keys
-        allowed = mask + sentence * mask_stride + places * key_mask_stride
-        there = there & (tl.load(allowed, mask=there, other=0) != 0)
+        there = tl.load(mask + places * key_mask_stride, mask=places < end, other=0) != 0
         largest, total, average = _more(
             q, keys, values, first_key + places * key_strides[2],
             first_value + places * value_strides[2], there, columns, in_width,

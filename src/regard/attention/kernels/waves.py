@@ -30,7 +30,7 @@ from regard.attention.kernels.spans import Spans
 FARTHEST = 24.0  # of |q| + |k|: here as many instructions are saved as are spent
 LONG = 512  # keys, from which on whole matrices pay
 MOST = 16_384  # keys that a program holds a row of
-PAIRS = 2**24  # scores at once: 64 MiB
+PAIRS, PAIRS_BACK = 2**25, 2**24  # scores at once; on the way back more is there beside them
 ROWS = 8  # of waves to a program
 
 
@@ -118,13 +118,14 @@ def _attend(
         return additive.attend_forward(x, y, v, value, *rules, tiles)
     output = value.new_empty(*query.shape[:3], value.shape[-1])
     log_sum = v.new_empty(query.shape[:3])
-    for part in _parts(query, key):
+    for part in _parts(query, key, PAIRS):
         at, own = (part.batch, part.heads), v[part.heads]
         of_queries = _waves(query[at][:, part.rows], own, series, is_query=True)
-        scores = _product(of_queries, _waves(key[at], own, series, is_query=False).mT)
+        scores = torch.bmm(of_queries, _waves(key[at], own, series, is_query=False).mT)
         weights = _weights(scores, part, rules, log_sum[at], value.dtype)
+        del scores, of_queries
         output[at][:, part.rows] = torch.bmm(weights, value[at])
-        del scores, weights, of_queries  # the next ones may lie in their place
+        del weights  # the next ones may lie in their place
     return output, log_sum
 
 
@@ -165,13 +166,13 @@ def _attend_backward(
     d_query, d_key, d_value = map(_like, (query, key, value))
     d_v, scale = torch.zeros_like(v), _scale(grad, value)
     sums: tuple[Tensor, ...] = ()  # for the waves of keys, and for values, over parts of queries
-    for part in _parts(query, key):
+    for part in _parts(query, key, PAIRS_BACK):
         at, own = (part.batch, part.heads), v[part.heads]
         q, do = query[at][:, part.rows], grad[at][:, part.rows]
         of_queries = _waves(q, own, series, is_query=True)
         of_keys = _waves(key[at], own, series, is_query=False)
-        scores, d_weights = _product(of_queries, of_keys.mT), torch.bmm(do, value[at].mT)
-        used, ds = _weights_back(scores, d_weights, part, rules, log_sum[at], scale, of_keys.dtype)
+        scores, d_weights = torch.bmm(of_queries, of_keys.mT), torch.bmm(do, value[at].mT)
+        used, ds = _weights_back(scores, d_weights, part, rules, log_sum[at], scale)
         d_waves = torch.bmm(ds, of_keys)
         _back_to(d_query[at][:, part.rows], q, own, d_waves, scale, d_v[part.heads], series)
         del d_waves, of_keys  # what comes next may lie in their place
@@ -234,11 +235,11 @@ class Part(NamedTuple):
     is_last: bool
 
 
-def _parts(query: Tensor, key: Tensor) -> Iterator[Part]:
-    """All of them, so large that scores of `PAIRS` are there at once."""
+def _parts(query: Tensor, key: Tensor, most_pairs: int) -> Iterator[Part]:
+    """All of them, so large that no more scores are there at once."""
     n_batch, all_heads, n_queries, _ = query.shape
-    most_rows = min(n_queries, max(PAIRS // key.shape[2], 1))
-    most_heads = max(PAIRS // (most_rows * key.shape[2]), 1)
+    most_rows = min(n_queries, max(most_pairs // key.shape[2], 1))
+    most_heads = max(most_pairs // (most_rows * key.shape[2]), 1)
     for batch in range(n_batch):
         for head in range(0, all_heads, most_heads):
             n_heads = min(most_heads, all_heads - head)
@@ -287,8 +288,8 @@ def _constants(width: int, is_query: bool) -> dict[str, int]:
 def _weights(
     scores: Tensor, part: Part, rules: Rules, log_sum: Tensor, dtype: torch.dtype
 ) -> Tensor:
-    """Softmax of the scores; what a query sees adds up to its logarithm."""
-    weights = torch.empty_like(scores, dtype=dtype)
+    """Softmax of the scores, in their place; what a query sees adds up to its logarithm."""
+    weights = scores.view(dtype)
     mask, strides = _mask(rules.mask, part, scores)
     waves_programs.weights[(part.n_rows, part.n_heads)](
         *(scores, rules.first_key, rules.end_key, mask, rules.seed, weights, log_sum, strides),
@@ -305,23 +306,18 @@ def _weights_back(
     rules: Rules,
     log_sum: Tensor,
     scale: Tensor,
-    dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor]:
     """The weights as they were used, and the gradient of the scores, scaled.
 
-    They lie where the gradient of the weights and the scores were, which nobody needs any more;
-    half as wide, the second has its rows twice as far from each other as they are long.
+    They lie where the gradient of the weights and the scores were, which nobody needs any more.
     """
-    n_keys = scores.shape[-1]
-    d_scores = scores.view(dtype)[..., :n_keys]
     mask, strides = _mask(rules.mask, part, scores)
     waves_programs.weights_back[(part.n_rows, part.n_heads)](
         *(scores, d_weights, rules.first_key, rules.end_key, mask, rules.seed, log_sum, scale),
-        *(d_scores, d_scores.stride(1), strides, part.group, part.rows.start),
-        *(log_sum.shape[-1], n_keys, rules.dropout),
+        *(strides, part.group, part.rows.start, log_sum.shape[-1], scores.shape[-1], rules.dropout),
         **_row_constants(scores, rules),
     )
-    return d_weights, d_scores
+    return d_weights, scores
 
 
 def _mask(mask: Tensor | None, part: Part, other: Tensor) -> tuple[Tensor, tuple[int, ...]]:

@@ -85,13 +85,16 @@ def weights(
     scores, first_key, end_key, mask, seed, weights, log_sum, strides, group, first_row,
     n_queries, n_keys, dropout, COLUMNS: tl.constexpr, MASKED: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
-    """Softmax of one query's scores over the keys that it sees; zeros if it sees none."""
+    """Softmax of one query's scores over the keys that it sees; zeros if it sees none.
+
+    The weights may lie where the scores were: all of a row has been read when one is written.
+    """
     row, head = tl.program_id(0), tl.program_id(1)
     columns = tl.arange(0, COLUMNS)
     place = (tl.cast(head, tl.int64) * tl.num_programs(0) + row) * n_keys + columns
     query = first_row + row
     sees = _sees(first_key, end_key, mask, strides, head, query, columns, n_keys, MASKED)
-    s = tl.load(scores + place, mask=sees, other=float("-inf")) * LOG2_E
+    s = tl.load(scores + place, mask=sees, other=float("-inf")).to(tl.float32) * LOG2_E
     largest = tl.max(s, 0)
     largest = tl.where(largest > float("-inf"), largest, 0.0)
     p = tl.exp2(s - largest)
@@ -106,13 +109,13 @@ def weights(
 
 @triton.jit
 def weights_back(
-    scores, d_weights, first_key, end_key, mask, seed, log_sum, scale, d_scores, stride, strides,
+    scores, d_weights, first_key, end_key, mask, seed, log_sum, scale, strides,
     group, first_row, n_queries, n_keys, dropout,
     COLUMNS: tl.constexpr, MASKED: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
-    """The weights as they were used where their gradient was, and ds = p (dp - sum p dp), scaled.
+    """Where the weights' gradient was, the weights as they were used; ds where the scores were.
 
-    The sum is there when all of a row has been read, so what is written may lie in its place.
+    ds = p (dp - sum p dp), scaled; the sum is there when all of a row has been read.
     """
     row, head = tl.program_id(0), tl.program_id(1)
     columns = tl.arange(0, COLUMNS)
@@ -120,7 +123,7 @@ def weights_back(
     place = line * n_keys + columns
     query = first_row + row
     sees = _sees(first_key, end_key, mask, strides, head, query, columns, n_keys, MASKED)
-    s = tl.load(scores + place, mask=sees, other=float("-inf")) * LOG2_E
+    s = tl.load(scores + place, mask=sees, other=float("-inf")).to(tl.float32) * LOG2_E
     p = tl.exp2(s - tl.load(log_sum + head * n_queries + query))
     dp = tl.load(d_weights + place, mask=sees, other=0.0).to(tl.float32)
     u = p
@@ -130,8 +133,7 @@ def weights_back(
         dp = tl.where(kept, dp / (1.0 - dropout), 0.0)
     ds = p * (dp - tl.sum(p * dp, 0)) * tl.load(scale)
     tl.store(d_weights + place, u.to(d_weights.dtype.element_ty), mask=columns < n_keys)
-    place = line * stride + columns
-    tl.store(d_scores + place, ds.to(d_scores.dtype.element_ty), mask=columns < n_keys)
+    tl.store(scores + place, ds.to(scores.dtype.element_ty), mask=columns < n_keys)
 
 
 @triton.jit
