@@ -68,10 +68,10 @@ def test_rows_of_a_slot_cache_are_each_at_their_own_place():
     tokens = torch.randn(6, 2, 1, 4)
     lineage = Lineage.empty(n_rows=2, max_len=3, device=tokens.device)
     cache = SlotKVCache.empty(tokens, lineage)
-    stay = torch.tensor([0, 1])
+    stay = torch.tensor([0, 1]), torch.tensor([True, True])
     for first, second in ((0, 3), (1, 4)):
         cache.append(tokens[[first, second]], -tokens[[first, second]])
-        lineage.follow(stay)
+        lineage.follow(*stay)
     lineage.begin_anew(torch.tensor([0]))
     assert cache.positions(1).tolist() == [[0], [2]]
     cache.append(tokens[[2, 5]], -tokens[[2, 5]])
@@ -80,9 +80,26 @@ def test_rows_of_a_slot_cache_are_each_at_their_own_place():
     assert torch.equal(cache.key[1], tokens[3:].squeeze(2).transpose(0, 1))
     assert torch.equal(cache.value[1], -cache.key[1])
 
-    lineage.follow(stay)
+    lineage.follow(*stay)
     cache.append(tokens[[0, 1]], tokens[[0, 1]])  # the second is full, and writes over its last
     assert torch.equal(cache.key[1, :, 2:], tokens[1])
-    lineage.follow(torch.tensor([1, 0]))
+    lineage.follow(torch.tensor([1, 0]), torch.tensor([True, True]))
     assert lineage.lengths.tolist() == [4, 2]
     assert torch.equal(cache.key[0, :, :2], tokens[3:5].squeeze(2).transpose(0, 1))
+    lineage.follow(stay[0], torch.tensor([True, False]))
+    assert lineage.lengths.tolist() == [5, 0], "the second is done"
+
+
+def test_some_sentences_can_go_on_by_themselves():
+    """Which row wrote what stays as it was, whatever the rows are called now."""
+    lineage = Lineage.empty(n_rows=6, max_len=3, device=torch.device("cpu"))
+    cache = SlotKVCache.empty(torch.zeros(1, 2, 1, 4), lineage)
+    for rows in ([1, 1, 2, 2, 5, 4], [0, 0, 3, 2, 4, 5]):
+        token = torch.randn(6, 2, 1, 4)
+        cache.append(token, -token)
+        lineage.follow(torch.tensor(rows), torch.ones(6, dtype=torch.bool))
+    at = torch.tensor([2, 3, 4, 5])
+    alone = cache.taken(at, lineage.taken(at, beam=2))
+    assert torch.equal(alone.key[:, :, :2], cache.key[2:, :, :2])
+    assert torch.equal(alone.value[:, :, :2], cache.value[2:, :, :2])
+    assert alone.positions(1).tolist() == [[2]] * 4

@@ -17,6 +17,7 @@ pytestmark = [
 ]
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+EVERY_ROW = torch.ones(6, dtype=torch.bool, device=DEVICE)
 
 
 def searched(n_steps, width, n_slots=3, beam=2):
@@ -30,7 +31,7 @@ def searched(n_steps, width, n_slots=3, beam=2):
             lineage.begin_anew(torch.tensor([2, 3], device=DEVICE))
         cache.append(token, torch.randn_like(token))
         rows = [slot * beam + draw.randrange(beam) for slot in range(n_slots) for _ in range(beam)]
-        lineage.follow(torch.tensor(rows, device=DEVICE))
+        lineage.follow(torch.tensor(rows, device=DEVICE), EVERY_ROW)
     return cache
 
 
@@ -92,5 +93,22 @@ def test_rows_that_go_on_from_one_another_have_what_was_said_before_them():
         copied[:, :, place] = token[:, :, 0]
         assert torch.equal(cache.key[:, :, : place + 1], copied[:, :, : place + 1])
         assert torch.equal(cache.value[:, :, : place + 1], -copied[:, :, : place + 1])
-        lineage.follow(torch.tensor(rows))
+        lineage.follow(torch.tensor(rows), torch.ones(4, dtype=torch.bool))
         copied = copied[rows]
+
+
+@pytest.mark.parametrize(("n_words", "n"), [(12, 2), (300, 10), (1024, 3), (5, 5)])
+def test_the_likeliest_words_are_those_of_torch(n_words, n):
+    kernel = importlib.import_module("regard.attention.kernels.likeliest")
+    logits = 4 * torch.randn(7, n_words + 3, device=DEVICE)[:, :n_words]  # rows with a gap
+    assert kernel.can_hold(logits, n)
+    found = kernel.likeliest(logits, n)
+    expected = logits.log_softmax(-1).topk(n)
+    torch.testing.assert_close(found[0], expected[0])
+    assert torch.equal(found[1], expected[1])
+
+
+def test_of_equal_words_the_first_are_the_likeliest():
+    kernel = importlib.import_module("regard.attention.kernels.likeliest")
+    _, words = kernel.likeliest(torch.zeros(2, 9, device=DEVICE), 3)
+    assert words.tolist() == [[0, 1, 2]] * 2

@@ -58,6 +58,22 @@ def test_slots_find_what_the_search_beside_the_network_finds(monkeypatch, positi
     assert not all(ends), "... and some are cut off"
 
 
+@pytest.mark.parametrize("beam", [1, 3])
+def test_the_last_sentences_go_on_in_fewer_slots(monkeypatch, beam):
+    monkeypatch.setattr(slots, "LOOK", 1)
+    monkeypatch.setattr(slots, "LEFT", 0.75)
+    monkeypatch.setattr(slots, "FEWEST", 1)
+    moves, move = [], slots.Slots.moved
+    monkeypatch.setattr(
+        slots.Slots, "moved", lambda self, left: moves.append(len(left)) or move(self, left)
+    )
+    search = Search(beam=beam, nbest=beam, length_penalty=1.0)
+    ours, some = engine(), sentences(9)
+    assert_same(ours._found_in_slots(some, search), ours.search(some, search))
+    assert moves == sorted(moves, reverse=True)
+    assert len(moves) > 1
+
+
 def test_a_word_or_two_are_enough_for_the_narrowest_limits():
     search = Search(beam=3, nbest=3, max_len=1)
     ours, some = engine(), sentences(4)

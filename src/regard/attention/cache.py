@@ -143,7 +143,7 @@ class Lineage:
     """
 
     owners: Int[Tensor, "N K"]
-    lengths: Int[Tensor, "N"]  # tokens of each row; they go on counting where there is no more room
+    lengths: Int[Tensor, "N"]  # tokens of each row
 
     @classmethod
     def empty(cls, n_rows: int, max_len: int, device: torch.device) -> "Lineage":
@@ -155,16 +155,25 @@ class Lineage:
         """Where each row's next token goes; rows that are full write over their last."""
         return self.lengths[:, None].clamp(max=self.owners.shape[1] - 1)
 
-    def follow(self, rows: Int[Tensor, "N"]) -> None:
-        """The next tokens have been written, and row i goes on from what row `rows[i]` was."""
+    def follow(self, rows: Int[Tensor, "N"], goes_on: Bool[Tensor, "N"]) -> None:
+        """The next tokens have been written, and row i goes on from what row `rows[i]` was.
+
+        Those that do not go on have nothing any more, and nobody spends time on them.
+        """
         self.owners.copy_(self.owners.index_select(0, rows))
-        self.lengths.copy_(self.lengths.index_select(0, rows) + 1)
+        self.lengths.copy_((self.lengths.index_select(0, rows) + 1) * goes_on)
         self._own_the_next()
 
     def begin_anew(self, rows: Int[Tensor, "_"]) -> None:
         """Forget what these rows have."""
         self.lengths.index_fill_(0, rows, 0)
         self._own_the_next()
+
+    def taken(self, rows: Int[Tensor, "_"], beam: int) -> "Lineage":
+        """Of these rows alone, which are all `beam` rows of some sentences in their order."""
+        owners = self.owners.index_select(0, rows) % beam
+        firsts = torch.arange(len(rows), device=rows.device) // beam * beam
+        return Lineage(owners + firsts[:, None], self.lengths.index_select(0, rows))
 
     def _own_the_next(self) -> None:
         rows = torch.arange(len(self.owners), device=self.owners.device)[:, None]
@@ -188,6 +197,11 @@ class SlotKVCache:
         n_rows, max_len = lineage.owners.shape
         room = (n_rows, like.shape[1], max_len, like.shape[3])
         return cls(like.new_zeros(room), like.new_zeros(room), lineage)
+
+    def taken(self, rows: Int[Tensor, "_"], lineage: Lineage) -> "SlotKVCache":
+        """What these rows wrote, with the lineage that they have now."""
+        keys, values = self.keys.index_select(0, rows), self.values.index_select(0, rows)
+        return SlotKVCache(keys, values, lineage)
 
     @property
     def key(self) -> Float[Tensor, "N H K E"]:

@@ -11,6 +11,7 @@ those of `beam.py`, for searches without rules; one beam is the greedy search.
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.attention import kernels
 from regard.attention.cache import Lineage, SlotKVCache
 from regard.attention.masks import padding_mask
 from regard.attention.scores import ScaledDotScore
@@ -28,12 +30,17 @@ from regard.decode.rules import rules_of
 from regard.decode.search import Hypothesis, Ids, Search, Sentence
 from regard.model.transformer import Transformer, TransformerState
 
-ROWS = 2048  # beams of all slots together
+if kernels.ARE_HERE:
+    from regard.attention.kernels.likeliest import can_hold, likeliest
+
+ROWS = 4096  # beams of all slots together
 MEMORY = 0.5  # of what the GPU has free, for what they have said
 ROOM = 64  # words; sentences that may have about as many go together ...
 WIDE_ROOM = 256  # ... and where room that nobody uses costs no time
 LOOK = 8  # steps between two looks at which sentences are done
-READ = 0.125  # share of the slots that is free before new sentences are read
+READ = 0.125  # share of the slots that is free before new sentences are read ...
+LEFT = 0.125  # ... and that is not when the last sentences move to fewer slots
+FEWEST = 64  # beams of all slots, of which there need not be fewer
 
 
 def is_plain(sentences: Sequence[Sentence], search: Search, eos: int) -> bool:
@@ -119,6 +126,11 @@ def search_in_slots(
         ]
         for slot in closed:
             owners[slot] = -1
+        left = [slot for slot, owner in enumerate(owners) if owner >= 0]
+        is_worth = search.beam * len(owners) > FEWEST and len(left) <= LEFT * len(owners)
+        if left and not waiting and is_worth:  # nobody waits for the last ones in a crowd
+            slots, owners = slots.moved(left), [owners[slot] for slot in left]
+            step = _recorded(slots.step, device)
     for number, own in done:
         found[number] = own.hypotheses(search)
     return found
@@ -148,10 +160,15 @@ class _Written:
             place = step_B[:, None, None].expand(-1, 1, part.shape[2])
             part.scatter_(1, place, column[:, None])
 
-    def of(self, slots: Int[Tensor, "_"]) -> tuple[NDArray[Any], ...]:
-        """What these slots wrote, beside the device."""
+    def taken(self, slots: Int[Tensor, "_"]) -> "_Written":
+        """What these slots wrote."""
         parts = (self.words, self.parents, self.end_scores, self.end_parents)
-        return tuple(part.index_select(0, slots).cpu().numpy() for part in parts)
+        return _Written(*(part.index_select(0, slots) for part in parts))
+
+    def beside(self) -> tuple[NDArray[Any], ...]:
+        """All of it, where it can be looked at."""
+        parts = (self.words, self.parents, self.end_scores, self.end_parents)
+        return tuple(part.cpu().numpy() for part in parts)
 
 
 class Slots:
@@ -175,12 +192,11 @@ class Slots:
         like = network.decoder.remember(network.source.weight.new_zeros(1, 1, _width(network)))
         n_rows = n_slots * self.beam
         self.lineage = Lineage.empty(n_rows, max_len, device)
-        caches = tuple(SlotKVCache.empty(key, self.lineage) for key, _ in like)
-        memory = tuple(
+        self.caches = tuple(SlotKVCache.empty(key, self.lineage) for key, _ in like)
+        self.memory = tuple(
             (_room(key, n_slots, src_len), _room(value, n_slots, src_len)) for key, value in like
         )
         self.sees = torch.ones(n_slots, 1, src_len, dtype=torch.bool, device=device)
-        self.state = TransformerState(caches, memory, self.sees)
         self.token = torch.full((n_rows,), bos, device=device)
         self.totals = torch.zeros(n_slots, self.beam, dtype=torch.float64, device=device)
         self.is_open: Bool[Tensor, "B"] = torch.zeros(n_slots, dtype=torch.bool, device=device)
@@ -197,7 +213,7 @@ class Slots:
         at = torch.tensor(slots, device=self.device)
         ids, layout = padded_ids(rows, pad, self.device)
         remembered = self.network.decoder.remember(self.network.encode(ids, layout).output)
-        for own, new in zip(self.state.memory, remembered, strict=True):
+        for own, new in zip(self.memory, remembered, strict=True):
             for part, fresh in zip(own, new, strict=True):
                 part[:, :, : ids.shape[1]].index_copy_(0, at, fresh)
         self.sees.index_copy_(0, at, padding_mask(layout.lens, self.sees.shape[-1]))
@@ -211,9 +227,27 @@ class Slots:
         own_rows = self.first_rows[at] + torch.arange(self.beam, device=self.device)
         self.lineage.begin_anew(own_rows.flatten())
 
+    def moved(self, slots: Sequence[int]) -> "Slots":
+        """These alone, in as many slots as they are."""
+        at = torch.tensor(slots, device=self.device)
+        beams = torch.arange(self.beam, device=self.device)
+        rows = (self.first_rows[at] + beams).flatten()
+        other = copy(self)
+        other.lineage = self.lineage.taken(rows, self.beam)
+        other.caches = tuple(cache.taken(rows, other.lineage) for cache in self.caches)
+        other.memory = tuple((key[at], value[at]) for key, value in self.memory)
+        other.sees, other.token = self.sees[at], self.token[rows]
+        other.totals, other.is_open = self.totals[at], self.is_open[at]
+        other.n_said, other.limits = self.n_said[at], self.limits[at]
+        other.n_finished = self.n_finished[at]
+        other.first_rows = self.first_rows[: len(slots)]
+        other.written = self.written.taken(at)
+        return other
+
     def step(self) -> None:
         """One word more in every slot that is open."""
-        logits, _ = self.network.step(self.token, self.state)
+        state = TransformerState(self.caches, self.memory, self.sees)
+        logits, _ = self.network.step(self.token, state)
         best, beams, words = self._candidates(logits)
         is_end = words == self.eos
         length = (self.n_said + 1).double()[:, None]
@@ -229,18 +263,21 @@ class Slots:
         self.written.write(place, said, parents, ends, beams[:, : self.beam])
 
         rows = self.first_rows + torch.where(self.is_open[:, None], parents, 0)
-        self.lineage.follow(rows.flatten())
         self.token.copy_(said.flatten())
         self.totals.copy_(torch.where(self.is_open[:, None], totals, self.totals))
         self.n_finished.copy_(torch.where(self.is_open, n_finished, self.n_finished))
         self.n_said.add_(self.is_open)
         has_more = goes_on & (self.n_said < self.limits) & totals.isfinite().any(1)
         self.is_open.copy_(has_more)
+        self.lineage.follow(rows.flatten(), has_more.repeat_interleave(self.beam))
 
     def _candidates(self, logits: Float[Tensor, "N V"]) -> tuple[Tensor, Tensor, Tensor]:
         """Twice as many as there are beams, the best first: totals, beams and words."""
         n = min(2 * self.beam, logits.shape[-1])
-        log_p, words = logits.float().log_softmax(-1).topk(n)
+        if kernels.can_take(logits) and can_hold(logits, n):
+            log_p, words = likeliest(logits, n)
+        else:
+            log_p, words = logits.float().log_softmax(-1).topk(n)
         totals = (self.totals.flatten()[:, None] + log_p.double()).view(len(self.totals), -1)
         order = totals.argsort(dim=1, descending=True, stable=True)[:, : 2 * self.beam]
         words = words.view(len(self.totals), -1).gather(1, order)
@@ -252,7 +289,7 @@ class Slots:
             return []
         at = torch.tensor(slots, device=self.device)
         counts = torch.stack([self.n_said[at], self.n_finished[at]]).tolist()
-        columns = *self.written.of(at), self.totals[at].cpu().numpy(), *counts
+        columns = *self.written.taken(at).beside(), self.totals[at].cpu().numpy(), *counts
         return [_Finished(*own) for own in zip(*columns, strict=True)]
 
 
@@ -311,14 +348,13 @@ def _said(words: NDArray[np.int64], parents: NDArray[np.int64], n: int, beam: in
 
 
 def _recorded(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
-    """The same step, replayed from a recording where that is possible; nothing is open yet."""
+    """The same step, replayed from a recording where that is possible; one is made for it."""
     if device.type != "cuda":
         return step
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        for _ in range(3):  # what is made once, is made now
-            step()
+        step()  # what is made once, is made now
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
