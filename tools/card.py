@@ -4,8 +4,8 @@
     tools/card.py --write   writes it, and its sums into the model's manifest
 
 What it says comes from the model's own config.json, from recipes/zh-en.toml, and from the tables
-that benchmarks/bench_quality.py wrote; the words around them are here, in both languages. The log
-of the run, benchmarks/results/zh-en.metrics.jsonl, is told where it is there.
+that benchmarks/bench_quality.py wrote; the words around them are here, in both languages. The logs
+of both trainings, benchmarks/results/zh-en*.metrics.jsonl, are told where they are there.
 A model of one direction keeps the card that its training wrote.
 """
 
@@ -23,7 +23,7 @@ from regard.tensors import n_stored, stored_dtype
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT / "src" / "regard" / "bundled" / "model"
 RESULTS = ROOT / "benchmarks" / "results" / "bundled_2-core-cpu_202611.md"
-RECIPE, LOG = "zh-en.toml", "zh-en.metrics.jsonl"
+RECIPE, LOGS = "zh-en.toml", ("zh-en.metrics.jsonl", "zh-en-tuned.metrics.jsonl")
 BOTH_WAYS = {("zh", "en"), ("en", "zh")}
 
 
@@ -55,6 +55,11 @@ CORPORA = {
     ),
     "d2l-zh-en": Corpus(
         "5,889", "a textbook 教材", "the authors of Dive into Deep Learning 《动手学深度学习》"
+    ),
+    "terms": Corpus(
+        "6,821",
+        "words and terms found in the text above 从以上文本中找出的词与术语",
+        "as above 同上",
     ),
 }
 
@@ -172,19 +177,31 @@ def _again(model: Path, recipes: Path, results: Path) -> list[str]:
     lines = [
         "## Train it again 重新训练",
         "",
-        f"regard {facts['regard']}, {facts['updates']:,} updates, {facts['target_tokens']:,} "
-        f"target tokens; weights 权重: {facts['weights']}. recipes/{RECIPE}:",
+        f"regard {facts['regard']}; the second training 第二次训练: {facts['updates']:,} updates, "
+        f"{facts['target_tokens']:,} target tokens; weights 权重: {facts['weights']}. "
+        f"recipes/{RECIPE}:",
         "",
         "```text",
         *(line.removeprefix("#").removeprefix(" ") for line in head.splitlines()[1:]),
         "```",
         "",
     ]
-    place = results.parent / LOG
-    return lines + _log(place) if place.is_file() else lines
+    logs = [results.parent / name for name in LOGS]
+    rows = [row for n, log in enumerate(logs, 1) if log.is_file() for row in _log(n, log)]
+    if not rows:
+        return lines
+    return [
+        *lines,
+        "Their logs 日志:",
+        "",
+        "| training | update | minutes | loss | dev loss | dev BLEU |",
+        "|--:|--:|--:|--:|--:|--:|",
+        *rows,
+        "",
+    ]
 
 
-def _log(place: Path) -> list[str]:
+def _log(training: int, place: Path) -> list[str]:
     """What each validation of a run said."""
     rows, seconds, loss = [], 0.0, 0.0
     for line in place.read_text(encoding="utf-8").splitlines():
@@ -192,17 +209,10 @@ def _log(place: Path) -> list[str]:
         seconds, loss = told.get("seconds", seconds), told.get("loss", loss)
         if "dev_loss" in told:
             rows.append(
-                f"| {told['step']:,} | {seconds / 60:.1f} | {loss:.3f} | {told['dev_loss']:.3f} | "
-                f"{told['dev_bleu']:.1f} |"
+                f"| {training} | {told['step']:,} | {seconds / 60:.1f} | {loss:.3f} | "
+                f"{told['dev_loss']:.3f} | {told['dev_bleu']:.1f} |"
             )
-    return [
-        "Its log 日志:",
-        "",
-        "| update | minutes | loss | dev loss | dev BLEU |",
-        "|--:|--:|--:|--:|--:|",
-        *rows,
-        "",
-    ]
+    return rows
 
 
 def write_card(model: Path, text: str) -> None:

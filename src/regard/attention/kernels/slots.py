@@ -114,9 +114,9 @@ def _recall(
     first_key = sentence * key_strides[0] + head * key_strides[1]
     first_value = sentence * value_strides[0] + head * value_strides[1]
     mask += sentence * mask_stride
-    places = tl.arange(0, PLACES)
-    is_key = tl.load(mask + places * key_mask_stride, mask=places < n_keys, other=0) != 0
-    end = tl.max(tl.where(is_key, places + 1, 0), 0)
+    every = tl.arange(0, PLACES)
+    is_key = tl.load(mask + every * key_mask_stride, mask=every < n_keys, other=0) != 0
+    end = tl.max(tl.where(is_key, every + 1, 0), 0)
 
     largest = tl.full((), -1e30, tl.float32)  # no infinity: one from another is no number
     total = tl.zeros((), tl.float32)
