@@ -35,7 +35,7 @@ def forward_tiles(is_long: bool) -> Tiles:
 
 def backward_tiles(is_long: bool) -> Tiles:
     """The same for the way back."""
-    return Tiles(16, 32, 1, 1) if is_long else Tiles(16, 16, 1, 1)
+    return Tiles(16, 64, 1, 1) if is_long else Tiles(16, 16, 1, 1)
 
 
 def tiled_additive_attention(

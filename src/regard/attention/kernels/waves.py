@@ -75,7 +75,7 @@ def wave_attention(
     seed = torch.randint(2**62, (), device=query.device) if dropout else spans.first_key[0]
     v = v.float().expand(query.shape[1], -1).contiguous()
     rows = spans.first_query, spans.end_query, spans.first_key, spans.end_key
-    output, _ = _attend(query, key, value, v, *rows, mask, seed, dropout)
+    output, *_ = _attend(query, key, value, v, *rows, mask, seed, dropout)
     return output
 
 
@@ -108,30 +108,35 @@ def _attend(
     mask: Tensor | None,
     seed: Tensor,
     dropout: float,
-) -> tuple[Tensor, Tensor]:
-    """The averaged values, and the base-2 logarithm of each query's sum of exponentials."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The averaged values, the base-2 logarithm of each query's sum of exponentials, the series.
+
+    The series is beside the GPU, so that the way back need not ask for it; none is two zeros.
+    """
     rules = Rules(first_key, end_key, mask, seed, dropout)
     series = _series(query, key)
     if series is None:
         tiles = additive.forward_tiles(is_long=True)
         x, y = additive.exponentials(query), additive.exponentials(key)
-        return additive.attend_forward(x, y, v, value, *rules, tiles)
+        found = additive.attend_forward(x, y, v, value, *rules, tiles)
+        return *found, torch.zeros(2, dtype=torch.float64)
     output = value.new_empty(*query.shape[:3], value.shape[-1])
     log_sum = v.new_empty(query.shape[:3])
     for part in _parts(query, key, PAIRS):
         at, own = (part.batch, part.heads), v[part.heads]
-        of_queries = _waves(query[at][:, part.rows], own, series, is_query=True)
-        scores = torch.bmm(of_queries, _waves(key[at], own, series, is_query=False).mT)
+        of_queries, of_keys = _waves(query[at][:, part.rows], key[at], own, series)
+        scores = torch.bmm(of_queries, of_keys.mT)
+        del of_queries, of_keys
         weights = _weights(scores, part, rules, log_sum[at], value.dtype)
-        del scores, of_queries
-        output[at][:, part.rows] = torch.bmm(weights, value[at])
-        del weights  # the next ones may lie in their place
-    return output, log_sum
+        torch.bmm(weights, value[at], out=output[at][:, part.rows])
+        del scores, weights  # the next ones may lie in their place
+    return output, log_sum, torch.tensor(series, dtype=torch.float64)
 
 
 @_attend.register_fake
 def _(query, key, value, v, *_):
-    return value.new_empty(*query.shape[:3], value.shape[-1]), v.new_empty(query.shape[:3])
+    output = value.new_empty(*query.shape[:3], value.shape[-1])
+    return output, v.new_empty(query.shape[:3]), torch.empty(2, dtype=torch.float64)
 
 
 @torch.library.custom_op("regard::wave_attention_backward", mutates_args=())
@@ -139,6 +144,7 @@ def _attend_backward(
     grad: Tensor,
     output: Tensor,
     log_sum: Tensor,
+    known: Tensor,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -153,8 +159,8 @@ def _attend_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of query, key, value and v."""
     rules = Rules(first_key, end_key, mask, seed, dropout)
-    series = _series(query, key)
-    if series is None:
+    n_waves, half_period = known.tolist()
+    if not n_waves:
         delta = (grad.float() * output.float()).sum(-1)
         rows = query, key, additive.exponentials(query), additive.exponentials(key)
         spans, tiles = (first_query, end_query), additive.backward_tiles(is_long=True)
@@ -163,30 +169,32 @@ def _attend_backward(
         )
         d_query, d_v = (d[..., : v.shape[-1]] for d in (d_query, d_v))
         return d_query.to(query.dtype), d_key, d_value, d_v.sum(0)
+    series = Series(int(n_waves), half_period)
     d_query, d_key, d_value = map(_like, (query, key, value))
     d_v, scale = torch.zeros_like(v), _scale(grad, value)
     sums: tuple[Tensor, ...] = ()  # for the waves of keys, and for values, over parts of queries
     for part in _parts(query, key, PAIRS_BACK):
         at, own = (part.batch, part.heads), v[part.heads]
         q, do = query[at][:, part.rows], grad[at][:, part.rows]
-        of_queries = _waves(q, own, series, is_query=True)
-        of_keys = _waves(key[at], own, series, is_query=False)
+        of_queries, of_keys = _waves(q, key[at], own, series)
         scores, d_weights = torch.bmm(of_queries, of_keys.mT), torch.bmm(do, value[at].mT)
         used, ds = _weights_back(scores, d_weights, part, rules, log_sum[at], scale)
-        d_waves = torch.bmm(ds, of_keys)
-        _back_to(d_query[at][:, part.rows], q, own, d_waves, scale, d_v[part.heads], series)
-        del d_waves, of_keys  # what comes next may lie in their place
+        d_of_queries = torch.bmm(ds, of_keys)
+        del of_keys  # what comes next may lie in its place
         now = _product(ds.mT, of_queries), _product(used.mT, do)
         del scores, d_weights, used, ds, of_queries
         sums = now if part.is_first else tuple(a.add_(b) for a, b in zip(now, sums, strict=True))
+        d_at = d_query[at][:, part.rows], d_key[at] if part.is_last else None
+        _back_to(*d_at, q, key[at], own, d_of_queries, sums[0], scale, d_v[part.heads], series)
+        del d_of_queries, now
         if part.is_last:
-            _back_to(d_key[at], key[at], own, sums[0], scale, None, series)
             d_value[at] = sums[1]
+            sums = ()
     return d_query, d_key, d_value, d_v
 
 
 @_attend_backward.register_fake
-def _(grad, output, log_sum, query, key, value, v, *_):
+def _(grad, output, log_sum, known, query, key, value, v, *_):
     return *map(_like, (query, key, value)), torch.empty_like(v)
 
 
@@ -195,7 +203,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
     ctx.save_for_backward(*output, *tensors)
 
 
-def _differentiate(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+def _differentiate(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
     gradients = _attend_backward(grad.contiguous(), *ctx.saved_tensors, ctx.dropout)
     return *gradients, *[None] * 7
 
@@ -251,38 +259,51 @@ def _parts(query: Tensor, key: Tensor, most_pairs: int) -> Iterator[Part]:
                 yield Part(batch, *places, n_heads, n_rows, group, row == 0, is_last)
 
 
-def _waves(x: Tensor, v: Tensor, series: Series, *, is_query: bool) -> Tensor:
-    """(heads, rows, frequencies * 2 * hidden), of half precision if x is."""
-    n_heads, n_rows, width = x.shape
-    dtype = torch.float16 if x.dtype.itemsize == 2 else x.dtype
-    waves = x.new_empty(n_heads, n_rows, series.n_waves * 2 * width, dtype=dtype)
-    waves_programs.make_waves[(triton.cdiv(n_rows, ROWS), n_heads)](
-        x, v, waves, x.stride(), n_rows, *series, **_constants(width, is_query)
+def _waves(query: Tensor, key: Tensor, v: Tensor, series: Series) -> tuple[Tensor, Tensor]:
+    """Of each (heads, rows, frequencies * 2 * hidden), of half precision if they are."""
+    n_heads, n_queries, width = query.shape
+    n_keys, size = key.shape[1], series.n_waves * 2 * width
+    dtype = torch.float16 if query.dtype.itemsize == 2 else query.dtype
+    of_queries = query.new_empty(n_heads, n_queries, size, dtype=dtype)
+    of_keys = query.new_empty(n_heads, n_keys, size, dtype=dtype)
+    waves_programs.make_waves[(_n_tiles(n_queries) + _n_tiles(n_keys), n_heads)](
+        *(query, key, v, of_queries, of_keys, query.stride(), key.stride(), n_queries, n_keys),
+        *series,
+        **_constants(width),
     )
-    return waves
+    return of_queries, of_keys
 
 
 def _back_to(
-    d_x: Tensor,
-    x: Tensor,
+    d_query: Tensor,
+    d_key: Tensor | None,
+    query: Tensor,
+    key: Tensor,
     v: Tensor,
-    d_waves: Tensor,
+    d_of_queries: Tensor,
+    d_of_keys: Tensor,
     scale: Tensor,
-    d_v: Tensor | None,
+    d_v: Tensor,
     series: Series,
 ) -> None:
-    """Write the gradient of what the waves were made of; of queries, add to that of v."""
-    n_heads, n_rows, width = x.shape
-    waves_programs.gradients_of_waves[(triton.cdiv(n_rows, ROWS), n_heads)](
-        *(x, v, d_waves, scale, d_x, v if d_v is None else d_v, x.stride(), d_x.stride(), n_rows),
-        *series,
-        **_constants(width, d_v is not None),
+    """Write the gradients of what the waves were made of, of keys if it is time; add to v's."""
+    n_heads, n_queries, width = query.shape
+    n_tiles = _n_tiles(n_queries) + (0 if d_key is None else _n_tiles(key.shape[1]))
+    d_key = key if d_key is None else d_key  # nobody writes to it then
+    waves_programs.gradients_of_waves[(n_tiles, n_heads)](
+        *(query, key, v, d_of_queries, d_of_keys, scale, d_query, d_key, d_v),
+        *(query.stride(), key.stride(), d_query.stride(), d_key.stride()),
+        *(n_queries, key.shape[1], *series),
+        **_constants(width),
     )
 
 
-def _constants(width: int, is_query: bool) -> dict[str, int]:
-    room = triton.next_power_of_2(width)
-    return {"WIDTH": width, "ROOM": room, "ROWS": ROWS, "IS_QUERY": is_query, "num_warps": 4}
+def _n_tiles(n_rows: int) -> int:
+    return triton.cdiv(n_rows, ROWS)
+
+
+def _constants(width: int) -> dict[str, int]:
+    return {"WIDTH": width, "ROOM": triton.next_power_of_2(width), "ROWS": ROWS, "num_warps": 4}
 
 
 def _weights(

@@ -1,6 +1,7 @@
 """What each program of `waves.py` does on the chip: waves, weights, and the ways back of both.
 
-Programs of waves have a tile of rows of one head; programs of weights have one query.
+Programs of waves have a tile of rows of one head, first those of queries, then those of keys;
+programs of weights have one query.
 """
 
 import triton
@@ -14,12 +15,30 @@ PI = tl.constexpr(3.141592653589793)
 
 @triton.jit
 def make_waves(
-    x, factor, waves, strides, n_rows, n_waves, half_period,
-    WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr, IS_QUERY: tl.constexpr,
+    query, key, factor, of_queries, of_keys, query_strides, key_strides, n_queries, n_keys,
+    n_waves, half_period, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Of queries b v sin(wq), b v cos(wq), of keys cos(wk), sin(wk), for each frequency w."""
+    tile, n_tiles = tl.program_id(0), tl.cdiv(n_queries, ROWS)
+    if tile < n_tiles:
+        _waves_of(
+            query, factor, of_queries, query_strides, tile, n_queries, n_waves, half_period,
+            WIDTH, ROOM, ROWS, True,
+        )  # fmt: skip
+    else:
+        _waves_of(
+            key, factor, of_keys, key_strides, tile - n_tiles, n_keys, n_waves, half_period,
+            WIDTH, ROOM, ROWS, False,
+        )  # fmt: skip
+
+
+@triton.jit
+def _waves_of(
+    x, factor, waves, strides, tile, n_rows, n_waves, half_period,
+    WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr, IS_QUERY: tl.constexpr,
+):  # fmt: skip
     head = tl.program_id(1)
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    rows = tile * ROWS + tl.arange(0, ROWS)
     hidden = tl.arange(0, ROOM)
     there = (rows < n_rows)[:, None] & (hidden < WIDTH)[None, :]
     sine, cosine, twice_sine, twice_cosine = _first_wave(
@@ -40,16 +59,36 @@ def make_waves(
 
 @triton.jit
 def gradients_of_waves(
-    x, factor, d_waves, scale, d_x, d_factor, strides, out_strides, n_rows, n_waves, half_period,
-    WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr, IS_QUERY: tl.constexpr,
+    query, key, factor, d_of_queries, d_of_keys, scale, d_query, d_key, d_factor,
+    query_strides, key_strides, d_query_strides, d_key_strides, n_queries, n_keys,
+    n_waves, half_period, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Back from the waves to what they were made of.
 
     dq = sum_w b v w (cos(wq) first - sin(wq) second),  dv = sum_w b (sin first + cos second)
     dk = sum_w     w (cos(wk) second - sin(wk) first)
     """
+    tile, n_tiles = tl.program_id(0), tl.cdiv(n_queries, ROWS)
+    if tile < n_tiles:
+        _gradients_of(
+            query, factor, d_of_queries, scale, d_query, d_factor, query_strides, d_query_strides,
+            tile, n_queries, n_waves, half_period, WIDTH, ROOM, ROWS, True,
+        )  # fmt: skip
+    else:
+        _gradients_of(
+            key, factor, d_of_keys, scale, d_key, d_factor, key_strides, d_key_strides,
+            tile - n_tiles, n_keys, n_waves, half_period, WIDTH, ROOM, ROWS, False,
+        )  # fmt: skip
+
+
+@triton.jit
+def _gradients_of(
+    x, factor, d_waves, scale, d_x, d_factor, strides, out_strides,
+    tile, n_rows, n_waves, half_period,
+    WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr, IS_QUERY: tl.constexpr,
+):  # fmt: skip
     head = tl.program_id(1)
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    rows = tile * ROWS + tl.arange(0, ROWS)
     hidden = tl.arange(0, ROOM)
     there = (rows < n_rows)[:, None] & (hidden < WIDTH)[None, :]
     sine, cosine, twice_sine, twice_cosine = _first_wave(
