@@ -8,7 +8,7 @@ A run is FOLDER/NAME.json with FOLDER/NAME.SPLIT.LANGUAGE; its name says which t
     marian.1, en-de.uN    MarianMT in a plain loop, and regard stopped after N updates
     gru.1                 Bahdanau's GRU, beside en-de.1
     french.1              Tatoeba
-    headings.1 restored.1 what is no translation
+    restored.1            what is no translation
 
 A table whose runs are not there is not written.
 """
@@ -238,35 +238,28 @@ def french(runs: dict[str, Run], data: Path) -> list[str]:
     return [*lines, *table("part | " + " | ".join(kinds), rows), told(run)]
 
 
-def tasks(runs: dict[str, Run], data: Path) -> list[str]:
+def tasks(run: Run, data: Path) -> list[str]:
     """What is no translation, beside what needs no network."""
     lines = [
         "# Not translation: documentation, English, November 2026",
         "",
-        "A heading from the sentences below it; capitals and punctuation put back. Test text by "
-        "the corpora's own\nsplit, which is by document. Beside each what needs no network: the "
-        "first four words; a capital and a full stop.",
+        "Capitals and punctuation put back. Test text by the corpora's own split, which is by "
+        "document. Beside it what\nneeds no network: a capital and a full stop.",
         "",
     ]
     kinds = ("exact", "chrF", "cased 13a")
-    rows = []
-    plain: dict[str, tuple[str, str, Callable[[str], str]]] = {
-        "headings": ("en-text", "en-heading", lambda text: " ".join(text.split()[:4])),
-        "restored": ("en-bare", "en-written", lambda text: text[:1].upper() + text[1:] + "."),
-    }
-    for task, (src, tgt, rule) in plain.items():
-        if (run := runs.get(f"{task}.1")) is None:
-            continue
-        sources, wanted = (lines_of(data / task / f"test.{side}.gz") for side in (src, tgt))
-        by_rule = scored([rule(text) for text in sources], wanted, tgt)
-        name = f"{task}, {len(wanted):,} lines"
+    bare, wanted = (
+        lines_of(data / "restored" / f"test.en-{side}.gz") for side in ("bare", "written")
+    )
+    by_rule = scored([text[:1].upper() + text[1:] + "." for text in bare], wanted, "en-written")
+    rows = [
+        [f"restored, {len(wanted):,} lines: {who}", *(f"{scores[kind]:.1f}" for kind in kinds)]
         for who, scores in (
             (f"regard, {run.minutes:.1f} min", run.test),
             ("by rule", {kind: value for kind, (value, _) in by_rule.items()}),
-        ):
-            rows.append([f"{name}: {who}", *(f"{scores[kind]:.1f}" for kind in kinds)])
-    first = runs.get("headings.1") or runs["restored.1"]
-    return [*lines, *table("task | " + " | ".join(kinds), rows), told(first)]
+        )
+    ]
+    return [*lines, *table("task | " + " | ".join(kinds), rows), told(run)]
 
 
 def commit() -> str:
@@ -289,8 +282,7 @@ def main() -> None:
         "multi30k-marianmt": ({"marian.1", "en-de.1"} <= runs.keys(), lambda: peer(runs)),
         "multi30k-history": ({"gru.1", "en-de.1"} <= runs.keys(), lambda: history(runs)),
         "tatoeba-fra": ("french.1" in runs, lambda: french(runs, asked.data)),
-        "tasks": (bool({"headings.1", "restored.1"} & runs.keys()),
-                  lambda: tasks(runs, asked.data)),
+        "tasks": ("restored.1" in runs, lambda: tasks(runs["restored.1"], asked.data)),
     }  # fmt: skip
     for name, (can_be, lines) in made.items():
         if can_be:

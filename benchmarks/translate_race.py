@@ -24,7 +24,7 @@ from regard.evaluate.metrics import bleu
 from regard.model.transformer import Transformer
 
 GPU = torch.cuda.is_available()
-BATCHES = (128, 256, 512, 1024) if GPU else (4, 8, 16)
+BATCHES = (128, 256, 512, 1024, 2048) if GPU else (4, 8, 16)
 LEAST = 768 if GPU else 8  # sentences that the peer is timed on
 ROUND = 10.0  # seconds of a round that the peer may have for more of them
 BANDWIDTH, ARITHMETIC = 4.8e12, 989e12  # of an H200: bytes a second, and operations in bf16

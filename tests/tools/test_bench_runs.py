@@ -14,17 +14,14 @@ WANTED = {
     "de": ["Ein Mann schläft in einem grünen Raum.", "Zwei Hunde spielen im Schnee am See."],
     "en": ["A man sleeps in a green room.", "Two dogs play in the snow by the lake."],
     "fr": ["Je suis chez moi ce soir.", "Il est calme comme toujours."],
-    "en-heading": ["Volume Modes", "Hard eviction thresholds"],
     "en-written": ["Create a new cluster, then stop.", "Is the list of the keys empty?"],
 }
 SOURCES = {
-    "en-text": ["Claims use the same convention.", "A hard eviction threshold has no grace."],
     "en-bare": ["create a new cluster then stop", "is the list of the keys empty"],
 }
 CORPORA = {
     "multi30k": (("de", "en"), "test_2016_flickr"),
     "fra-split": (("en", "fr"), "test"),
-    "headings": (("en-text", "en-heading"), "test"),
     "restored": (("en-bare", "en-written"), "test"),
 }
 RUNS = {  # corpus, language, seconds, updates, and which of the two lines is said right
@@ -35,7 +32,6 @@ RUNS = {  # corpus, language, seconds, updates, and which of the two lines is sa
     "marian.1": ("multi30k", "de", 120, 3000, ()),
     "gru.1": ("multi30k", "de", 200, 3000, (1,)),
     "french.1": ("fra-split", "fr", 300, 9000, (0,)),
-    "headings.1": ("headings", "en-heading", 100, 3000, (0,)),
     "restored.1": ("restored", "en-written", 200, 8000, (0, 1)),
 }
 
@@ -126,10 +122,9 @@ def test_how_much_of_a_test_is_nearly_in_training_is_told(tmp_path, monkeypatch)
     assert bench.nearly_known(tmp_path, "en") == 50
 
 
-def test_a_rule_stands_beside_each_task(written, monkeypatch):
+def test_a_rule_stands_beside_the_task(written, monkeypatch):
     assert cell(monkeypatch, written, "tasks", "restored, 2 lines: regard", "exact") == "100.0"
     assert cell(monkeypatch, written, "tasks", "restored, 2 lines: by rule", "exact") == "0.0"
-    assert cell(monkeypatch, written, "tasks", "headings, 2 lines: regard", "exact") == "50.0"
 
 
 def test_the_readmes_have_a_row_for_each_table_in_both_languages(written, monkeypatch):

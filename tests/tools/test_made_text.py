@@ -79,8 +79,8 @@ def test_four_sentences_are_scored_by_the_formula_of_d2l(monkeypatch, said, want
     assert found == pytest.approx(score)
 
 
-def test_headings_and_bare_sentences_come_from_their_own_splits(tmp_path, monkeypatch):
-    made = run(monkeypatch, "make_tasks", tmp_path)
+def test_bare_sentences_come_from_their_own_splits(tmp_path, monkeypatch):
+    made = run(monkeypatch, "make_restored", tmp_path)
     for corpus in made.CORPORA:
         (tmp_path / corpus).mkdir()
         for split in made.SPLITS:
@@ -88,21 +88,41 @@ def test_headings_and_bare_sentences_come_from_their_own_splits(tmp_path, monkey
                 f"Volumes of {corpus} {split}",
                 f"A volume, in {split} of {corpus}, keeps what pods write.",
                 "It goes when the pod goes.",
-                "kubectl get pods",
-                "Lists of things:",
                 "Run spam(1) in the shell now and see.",
-                "Next",
             ]
             text = "".join(f"{line}\n" for line in lines)
             (tmp_path / corpus / f"{split}.en.gz").write_bytes(gzip.compress(text.encode()))
     made.main()
-    headings = read(tmp_path / "headings" / "test.en-heading.gz")
-    assert headings == [f"Volumes of {corpus} test" for corpus in made.CORPORA]
-    assert read(tmp_path / "headings" / "test.en-text.gz")[0] == (
-        "A volume, in test of k8s-docs-zh-en, keeps what pods write. It goes when the pod goes."
-    )
     written = read(tmp_path / "restored" / "dev.en-written.gz")
     assert f"A volume, in dev of {made.CORPORA[0]}, keeps what pods write." in written
-    assert not any("spam" in line for line in written)
+    assert not any("spam" in line or "Volumes" in line for line in written)
     bare = read(tmp_path / "restored" / "dev.en-bare.gz")
     assert bare[written.index("It goes when the pod goes.")] == "it goes when the pod goes"
+
+
+def test_terms_are_what_stands_together_in_both_languages(tmp_path, monkeypatch):
+    """Not a name, not a piece of a sentence; and d2l's own list has the last word."""
+    made = run(monkeypatch, "make_terms", tmp_path)
+    lines = [
+        ("机器学习很有用", "We think machine learning is useful."),
+        ("他学机器学习", "He studies machine learning."),
+        ("机器学习和图", "A graph of machine learning."),
+        ("看机器学习", "See machine learning here."),
+        ("机器学习难", "So machine learning is hard."),
+        *[("汤姆用鞍点", "Tom has a saddle point.")] * 5,
+        *[("天气好", "What weather!")] * 4,
+    ]
+    for corpus in made.CORPORA:
+        (tmp_path / corpus).mkdir()
+        for side, texts in zip(("zh", "en"), zip(*lines, strict=True), strict=True):
+            text = "".join(f"{line}\n" for line in texts)
+            (tmp_path / corpus / f"train.{side}.gz").write_bytes(gzip.compress(text.encode()))
+    listed = "saddle point\t鞍点\ninstance\t实例/示例\n"
+    (tmp_path / made.LIST).write_bytes(gzip.compress(listed.encode()))
+    made.main()
+    found = dict(
+        zip(*(read(tmp_path / "terms" / f"train.{s}.gz") for s in ("en", "zh")), strict=True)
+    )
+    assert found["machine learning"] == "机器学习"
+    assert found["saddle point"] == "鞍点"
+    assert not {"tom", "we think", "of machine learning", "weather", "instance"} & found.keys()
