@@ -62,14 +62,14 @@ without a warm-up ({constant rate, no warm-up}), and little without √d ({no �
 much is lost ({no positions}), with learned ones some ({learned positions}). One head or eight in
 place of four, additive scores and the smoothing of labels make no difference that exceeds its
 interval. Rotary positions ({rotary positions}), pre-norm ({pre-norm}) and Gaussian scores
-({Gaussian scores}) are ahead. A beam of 5 is better than greedy ({base, greedy}), but the mean of
-ten checkpoints, which go back over more than half of so short a run, is worse than the last one
-alone ({base, not averaged}).
+({Gaussian scores}) are ahead. Greedy search is worse than a beam of 5 ({base, greedy}). The last
+checkpoint alone is better than the mean of ten ({base, not averaged}), which go back over more than
+half of so short a run.
 
-On the numerals above one head was worse and the warm-up hardly mattered; here it is the other way
-round, so those two verdicts are about that task and that size. The paper trained for 100,000
-updates: it found one head worse, learned positions as good, and label smoothing better. Runs as
-short as these cannot say whether that order comes with time.
+On the numerals above one head was worse and the warm-up hardly mattered; here one head is as good,
+and without a warm-up nothing is learned. So those two verdicts are about that task and that size.
+The paper trained for 100,000 updates: it found one head worse, learned positions as good, and label
+smoothing better. Runs as short as these cannot say whether that order comes with time.
 """,
         "loose": '<a id="loose"></a>\n\n## Where the notes are loose',
         "loose_intro": """\
@@ -115,13 +115,16 @@ over the same places, here they are, with what was measured.
 """,
         "text_head": "| 改动 | BLEU | 与基准之差 |\n|---|--:|--:|",
         "text_says": """\
-这些都是短训练：三个种子，各1,600次更新，不用R-Drop。学习率不变而又没有预热，什么也学不到（{constant rate, no warm-up}）；
-不除以√d，几乎学不到什么（{no √d}）；没有位置编码，损失很大（{no positions}），学习的位置也差一些（{learned positions}）。
+这些都是短训练：三个种子，各1,600次更新，不用R-Drop。
+学习率不变而又没有预热，什么也学不到（{constant rate, no warm-up}）；
+不除以√d，几乎学不到什么（{no √d}）；没有位置编码，损失很大（{no positions}），
+学习的位置也差一些（{learned positions}）。
 把四个头换成一个或八个、加性评分、去掉标签平滑，差别都没有超出区间。旋转位置（{rotary positions}）、
-前置规范化（{pre-norm}）和高斯评分（{Gaussian scores}）领先。束宽5胜过贪心（{base, greedy}）；
-但训练这么短，十个检查点占了一大半的路程，它们的平均反而不如最后一个（{base, not averaged}）。
+前置规范化（{pre-norm}）和高斯评分（{Gaussian scores}）领先。贪心搜索不如束宽5（{base, greedy}）；
+单取最后一个检查点，胜过十个的平均（{base, not averaged}）：训练这么短，那十个横跨了一大半的路程。
 
-在上面的数字任务里，一个头更差，预热几乎无关紧要；这里正好相反。可见那两条结论只属于那个任务和那个规模。
+在上面的数字任务里，一个头更差，预热几乎无关紧要；这里一个头并不差，没有预热却什么也学不到。
+可见那两条结论只属于那个任务和那个规模。
 论文训练了100,000次更新：一个头更差，学习的位置不相上下，标签平滑有好处。这样短的训练说不出，时间长了名次会不会变成那样。
 """,
         "loose": '<a id="loose"></a>\n\n## 笔记说得不够严格的地方',

@@ -104,7 +104,7 @@ def test_it_has_every_score_with_its_signature_and_every_licence(card, tmp_path,
     for told in re.findall(r"\d+\.\d\b|`nrefs.*`|171 sentences/s", RESULTS):
         assert told in text
     source = read_config(ROOT / "recipes" / "zh-en.toml").data.source
-    assert len(source) == 6
+    assert len(source) == 7
     for place, known in source.items():
         (row,) = [line for line in text.splitlines() if line.startswith(f"| [{Path(place).name}]")]
         assert known["licence"] in row
@@ -124,17 +124,20 @@ def test_it_has_every_score_with_its_signature_and_every_licence(card, tmp_path,
     ]
 
 
-def test_a_log_beside_the_results_is_told(card, tmp_path, monkeypatch):
+def test_the_logs_beside_the_results_are_told(card, tmp_path, monkeypatch):
     rows = [
         {"step": 50, "loss": 4.25, "seconds": 90.0, "tokens_per_s": 9},
         {"step": 50, "dev_loss": 3.5, "dev_bleu": 12.34},
     ]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "zh-en.metrics.jsonl").write_text(lines, encoding="utf-8")
+    tuned = lines.replace("12.34", "23.45")
+    (tmp_path / "zh-en-tuned.metrics.jsonl").write_text(tuned, encoding="utf-8")
     run(card, monkeypatch, "--write")
     text = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
-    assert "Its log 日志:" in text
-    assert "| 50 | 1.5 | 4.250 | 3.500 | 12.3 |\n" in text
+    assert "Their logs 日志:" in text
+    assert "| 1 | 50 | 1.5 | 4.250 | 3.500 | 12.3 |\n" in text
+    assert "| 2 | 50 | 1.5 | 4.250 | 3.500 | 23.4 |\n" in text
 
 
 def test_a_corpus_without_attribution_stops_it(card, monkeypatch):
