@@ -1,5 +1,6 @@
 """regard and Hugging Face `generate` on the same sentences: who says how many in a second."""
 
+import gc
 import math
 import os
 import statistics
@@ -72,6 +73,7 @@ def say(*words: object) -> None:
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     wait = torch.cuda.synchronize if GPU else lambda: None
+    gc.collect()  # what others have left lying about is not this one's work
     wait()
     start = time.perf_counter()
     done = work()
