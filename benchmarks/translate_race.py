@@ -17,7 +17,7 @@ from peers import m2m100
 from safetensors.torch import load_file
 
 from regard.bundle import open_bundle
-from regard.decode import slots
+from regard.decode import rooms
 from regard.decode.search import Search
 from regard.decode.translator import Translator
 from regard.decode.wording import sentences_of
@@ -130,7 +130,7 @@ def chosen_batches(rows: Sequence[list[int]], batch: int, speed: float) -> list[
 def counting() -> Iterator[dict[str, float]]:
     """How often regard's decoder is asked for a word meanwhile, and how long that takes alone."""
     steps: dict[str, float] = dict.fromkeys((REPLAYED, STEPPED, ALONE), 0)
-    record, step = slots._recorded, Transformer.step
+    record, step = rooms._recorded, Transformer.step
 
     def recorded(one: Callable[[], None], device: torch.device) -> Callable[[], None]:
         replay = record(one, device)
@@ -145,11 +145,11 @@ def counting() -> Iterator[dict[str, float]]:
         steps[STEPPED] += 1  # those that are recorded as well
         return step(self, token, state)
 
-    slots._recorded, Transformer.step = recorded, stepped  # type: ignore[method-assign]
+    rooms._recorded, Transformer.step = recorded, stepped  # type: ignore[method-assign]
     try:
         yield steps
     finally:
-        slots._recorded, Transformer.step = record, step  # type: ignore[method-assign]
+        rooms._recorded, Transformer.step = record, step  # type: ignore[method-assign]
 
 
 def raced(
@@ -173,7 +173,9 @@ def raced(
 
     everything = range(len(texts))
     with counting() as steps:
+        translator._torch.forget()  # recorded anew, and counted
         by_regard(everything)
+    translator._torch.forget()
     tried = speeds_by_batch(generate, rows, left)
     batch = max(tried, key=lambda size: tried[size])
     shared = chosen_batches(rows, batch, tried[batch])
@@ -253,7 +255,7 @@ def step_lines(race: Race, path: Path) -> list[str]:
         for name, tensor in weights.items()
         if not name.startswith(beside) and ".key_value." not in name
     )
-    read, computed = 2 * n / BANDWIDTH, 2 * n * slots.ROWS / ARITHMETIC
+    read, computed = 2 * n / BANDWIDTH, 2 * n * rooms.ROWS / ARITHMETIC
     lines = [
         "| who | steps | µs a step | alone, µs | alone ÷ reading the weights |",
         "|---|--:|--:|--:|--:|",
@@ -269,7 +271,7 @@ def step_lines(race: Race, path: Path) -> list[str]:
         "A step's time is all the time there is, that of the sources and of the text as well, by "
         f"the steps; alone: each step waited for. Floor: {2 * n / 1e6:.0f} MB of decoder and "
         f"output weights in bf16, read once at {BANDWIDTH / 1e12:.1f} TB/s, are {1e6 * read:.1f} "
-        f"µs; their products with {slots.ROWS:,} rows, which regard has at most in a step, are "
+        f"µs; their products with {rooms.ROWS:,} rows, which regard has at most in a step, are "
         f"{1e6 * computed:.0f} µs at {ARITHMETIC / 1e12:.0f} TFLOP/s.",
     ]
 

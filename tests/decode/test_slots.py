@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.config import ModelConfig
-from regard.decode import slots
+from regard.decode import rooms
 from regard.decode.engines.torch import TorchEngine
 from regard.decode.search import Search, Sentence
 from regard.model import build_model
@@ -49,8 +49,8 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 def test_slots_find_what_the_search_beside_the_network_finds(monkeypatch, positions, beam, penalty):
     """With fewer slots than sentences, so that they are used again while others are not done."""
-    monkeypatch.setattr(slots, "ROWS", 3 * beam)
-    monkeypatch.setattr(slots, "WIDE_ROOM", 8)
+    monkeypatch.setattr(rooms, "ROWS", 3 * beam)
+    monkeypatch.setattr(rooms, "WIDE_ROOM", 8)
     search = Search(beam=beam, nbest=beam, length_penalty=penalty, max_len=0)
     ours, some = engine(positions=positions), sentences(9, longest=4)
     expected = ours.search(some, search)
@@ -62,18 +62,60 @@ def test_slots_find_what_the_search_beside_the_network_finds(monkeypatch, positi
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_the_last_sentences_go_on_in_fewer_slots(monkeypatch, beam):
-    monkeypatch.setattr(slots, "LOOK", 1)
-    monkeypatch.setattr(slots, "LEFT", 0.75)
-    monkeypatch.setattr(slots, "FEWEST", 1)
-    moves, move = [], slots.Slots.moved
+    monkeypatch.setattr(rooms, "LOOK", 1)
+    monkeypatch.setattr(rooms, "LEFT", 0.5)
+    monkeypatch.setattr(rooms, "FEWEST", 1)
+    moves, take = [], rooms.Slots.take
     monkeypatch.setattr(
-        slots.Slots, "moved", lambda self, left: moves.append(len(left)) or move(self, left)
+        rooms.Slots, "take", lambda self, *left: moves.append(len(left[1])) or take(self, *left)
     )
     search = Search(beam=beam, nbest=beam, length_penalty=1.0)
     ours, some = engine(longest=40), sentences(9)  # who never ends has its own limit
     assert_same(ours._found_in_slots(some, search), ours.search(some, search))
     assert moves == sorted(moves, reverse=True)
     assert len(moves) > 1
+
+
+def test_slots_are_used_again_by_searches_that_are_alike(monkeypatch):
+    """And by nobody else: another beam, or longer sentences, want other ones."""
+    monkeypatch.setattr(rooms, "LOOK", 1)
+    monkeypatch.setattr(rooms, "SOURCE", 16)
+    made, make = [], rooms.Slots.__init__
+    monkeypatch.setattr(
+        rooms.Slots, "__init__", lambda self, *a, **b: made.append(a[2]) or make(self, *a, **b)
+    )
+    ours, narrow, wide = engine(), Search(beam=2, nbest=2), Search(beam=3, nbest=3)
+    for search, some, so_many in (
+        (narrow, sentences(5), [8]),
+        (narrow, sentences(7), [8]),
+        (narrow, sentences(3), [8, 4]),
+        (wide, sentences(3), [8, 4, 4]),
+        (wide, [*sentences(2), Sentence((3,) * 20)], [8, 4, 4, 4]),
+        (narrow, sentences(3), [8, 4, 4, 4, 4]),
+    ):
+        assert_same(ours._found_in_slots(some, search), ours.search(some, search))
+        assert made == so_many
+
+
+@pytest.mark.parametrize("is_narrow", [False, True])
+def test_what_is_kept_can_be_let_go_and_does_not_outlive_autocast(is_narrow):
+    """Its narrower copies of the weights are gone with it, and a recording would read them."""
+    ours, some = engine(), sentences(3)
+    with torch.autocast("cpu", torch.bfloat16, enabled=is_narrow):
+        ours._found_in_slots(some, Search(beam=2))
+    assert bool(ours._rooms.kept) is not is_narrow
+    ours.forget()
+    assert not ours._rooms.kept
+    engine().forget()  # nothing is kept yet
+
+
+def test_a_search_that_breaks_off_leaves_nothing_behind(monkeypatch):
+    ours, some, search = engine(), sentences(5), Search(beam=2, nbest=2)
+    with monkeypatch.context() as broken:
+        broken.setattr(rooms.Slots, "finished", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            ours._found_in_slots(some, search)
+    assert_same(ours._found_in_slots(some[:3], search), ours.search(some[:3], search))
 
 
 def test_a_word_or_two_are_enough_for_the_narrowest_limits():
@@ -94,13 +136,13 @@ def test_a_word_or_two_are_enough_for_the_narrowest_limits():
     ],
 )
 def test_a_search_that_asks_for_more_is_not_plain(asked):
-    assert slots.is_plain(sentences(2), Search(), EOS)
-    assert not slots.is_plain(sentences(2), Search(**asked), EOS)
+    assert rooms.is_plain(sentences(2), Search(), EOS)
+    assert not rooms.is_plain(sentences(2), Search(**asked), EOS)
 
 
 def test_a_sentence_that_begins_or_has_to_say_something_is_not_plain():
-    assert not slots.is_plain([Sentence((3, 4), prefix=(5,))], Search(), EOS)
-    assert not slots.is_plain([Sentence((3, 4), terms=(((5,),),))], Search(), EOS)
+    assert not rooms.is_plain([Sentence((3, 4), prefix=(5,))], Search(), EOS)
+    assert not rooms.is_plain([Sentence((3, 4), terms=(((5,),),))], Search(), EOS)
 
 
 @pytest.mark.gpu

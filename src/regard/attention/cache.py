@@ -169,11 +169,11 @@ class Lineage:
         self.lengths.index_fill_(0, rows, 0)
         self._own_the_next()
 
-    def taken(self, rows: Int[Tensor, "_"], beam: int) -> "Lineage":
-        """Of these rows alone, which are all `beam` rows of some sentences in their order."""
-        owners = self.owners.index_select(0, rows) % beam
+    def take(self, other: "Lineage", rows: Int[Tensor, "_"], beam: int) -> None:
+        """What these rows of another have, which are all `beam` rows of some sentences in order."""
         firsts = torch.arange(len(rows), device=rows.device) // beam * beam
-        return Lineage(owners + firsts[:, None], self.lengths.index_select(0, rows))
+        self.owners[: len(rows)] = other.owners[rows] % beam + firsts[:, None]
+        self.lengths[: len(rows)] = other.lengths[rows]
 
     def _own_the_next(self) -> None:
         rows = torch.arange(len(self.owners), device=self.owners.device)[:, None]
@@ -197,11 +197,6 @@ class SlotKVCache:
         n_rows, max_len = lineage.owners.shape
         room = (n_rows, like.shape[1], max_len, like.shape[3])
         return cls(like.new_zeros(room), like.new_zeros(room), lineage)
-
-    def taken(self, rows: Int[Tensor, "_"], lineage: Lineage) -> "SlotKVCache":
-        """What these rows wrote, with the lineage that they have now."""
-        keys, values = self.keys.index_select(0, rows), self.values.index_select(0, rows)
-        return SlotKVCache(keys, values, lineage)
 
     @property
     def key(self) -> Float[Tensor, "N H K E"]:

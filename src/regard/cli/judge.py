@@ -107,6 +107,7 @@ class Judge:
             if self.is_leaving():
                 return None
             self.said += self._translate(start, min(start + AT_ONCE, len(judged)), beam)
+        self.engine.forget()  # training wants the memory
         references, language = [pair.tgt for pair in judged], judged[0].tgt_lang
         of_words = bleu(self.said, references, language)
         self.signature = of_words.signature

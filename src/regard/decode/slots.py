@@ -1,17 +1,14 @@
-"""Beam search that never waits: all of it happens where the network is, in memory of fixed size.
+"""Slots: places for sentences in memory of fixed size, and one step of a search in all of them.
 
 A sentence has a slot, which is a row for each beam. Every step is the same program on the same
-memory, so a GPU can replay it as it was recorded; only every so many steps does anybody look which
-sentences are done. Their slots go to sentences that wait, so that none idles for the longest.
+memory, so a GPU can replay it as it was recorded (`rooms.py`).
 
 Nothing is copied to remember what was said: each step writes down its words, and which beam each
 came from, and a hypothesis is read off backwards when its sentence is done. The hypotheses are
 those of `beam.py`, for searches without rules; one beam is the greedy search.
 """
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,116 +21,12 @@ from torch import Tensor
 from regard.attention import kernels
 from regard.attention.cache import Lineage, SlotKVCache
 from regard.attention.masks import padding_mask
-from regard.attention.scores import ScaledDotScore
 from regard.decode.ready import padded_ids
-from regard.decode.rules import rules_of
-from regard.decode.search import Hypothesis, Ids, Search, Sentence
+from regard.decode.search import Hypothesis, Ids, Search
 from regard.model.transformer import Transformer, TransformerState
 
 if kernels.ARE_HERE:
     from regard.attention.kernels.likeliest import can_hold, likeliest
-
-ROWS = 4096  # beams of all slots together
-MEMORY = 0.5  # of what the GPU has free, for what they have said
-ROOM = 64  # words; sentences that may have about as many go together ...
-WIDE_ROOM = 256  # ... and where room that nobody uses costs no time
-LOOK = 8  # steps between two looks at which sentences are done
-READ = 0.125  # share of the slots that is free before new sentences are read ...
-LEFT = 0.125  # ... and that is not when the last sentences move to fewer slots
-FEWEST = 64  # beams of all slots, of which there need not be fewer
-
-
-def is_plain(sentences: Sequence[Sentence], search: Search, eos: int) -> bool:
-    """Whether the search asks for no more than the likeliest words."""
-    asks_more = search.temperature or search.groups > 1 or search.coverage_penalty
-    return not asks_more and not rules_of(sentences, search, eos)
-
-
-def search_by_room(
-    network: Transformer,
-    sentences: Sequence[Sentence],
-    search: Search,
-    *,
-    pad: int,
-    bos: int,
-    eos: int,
-    longest: int,
-    device: torch.device,
-) -> list[list[Hypothesis]]:
-    """`search_in_slots`, sentences that need about as much room together."""
-    rooms: dict[int, list[int]] = defaultdict(list)
-    size = WIDE_ROOM if _reads_what_is_there(network) else ROOM
-    for number, one in enumerate(sentences):
-        rooms[-(-_limit(one, search, longest) // size) * size].append(number)
-    found: list[list[Hypothesis]] = [[] for _ in sentences]
-    for room, chosen in sorted(rooms.items()):
-        own = search_in_slots(
-            network,
-            [sentences[number] for number in chosen],
-            search,
-            pad=pad,
-            bos=bos,
-            eos=eos,
-            longest=longest,
-            n_slots=max(min(ROWS, _rows_that_fit(network, room, device)) // search.beam, 1),
-            device=device,
-        )
-        for number, hypotheses in zip(chosen, own, strict=True):
-            found[number] = hypotheses
-    return found
-
-
-@torch.inference_mode()
-def search_in_slots(
-    network: Transformer,
-    sentences: Sequence[Sentence],
-    search: Search,
-    *,
-    pad: int,
-    bos: int,
-    eos: int,
-    longest: int,
-    n_slots: int,
-    device: torch.device,
-) -> list[list[Hypothesis]]:
-    """For each sentence its `nbest` hypotheses, the best first."""
-    limits = [_limit(one, search, longest) for one in sentences]
-    src_len = max(len(one.ids) for one in sentences)
-    n_slots = min(n_slots, len(sentences))
-    slots = Slots(network, search, n_slots, src_len, max(limits), bos=bos, eos=eos, device=device)
-    step = _recorded(slots.step, device)
-    found: list[list[Hypothesis]] = [[] for _ in sentences]
-    # the longest first: those that end together are read together, and few are left to wait for
-    waiting = deque(sorted(range(len(sentences)), key=limits.__getitem__, reverse=True))
-    owners = [-1] * n_slots
-    done: list[tuple[int, _Finished]] = []
-    while waiting or max(owners) >= 0:
-        free = [slot for slot, owner in enumerate(owners) if owner < 0]
-        if waiting and len(free) >= READ * n_slots:
-            free = free[: len(waiting)]
-            chosen = [waiting.popleft() for _ in free]
-            for slot, number in zip(free, chosen, strict=True):
-                owners[slot] = number
-            slots.read(free, [sentences[n].ids for n in chosen], [limits[n] for n in chosen], pad)
-        for _ in range(LOOK):
-            step()
-        for number, own in done:  # read off while the GPU is at the next steps
-            found[number] = own.hypotheses(search)
-        is_open = slots.is_open.tolist()  # the one place where anybody waits
-        closed = [slot for slot, owner in enumerate(owners) if owner >= 0 and not is_open[slot]]
-        done = [
-            (owners[slot], own) for slot, own in zip(closed, slots.finished(closed), strict=True)
-        ]
-        for slot in closed:
-            owners[slot] = -1
-        left = [slot for slot, owner in enumerate(owners) if owner >= 0]
-        is_worth = search.beam * len(owners) > FEWEST and len(left) <= LEFT * len(owners)
-        if left and not waiting and is_worth:  # nobody waits for the last ones in a crowd
-            slots, owners = slots.moved(left), [owners[slot] for slot in left]
-            step = _recorded(slots.step, device)
-    for number, own in done:
-        found[number] = own.hypotheses(search)
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,22 +46,20 @@ class _Written:
         scores = torch.zeros(room, dtype=torch.float64, device=device)
         return cls(words, parents, scores, ends)
 
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """All that is written down."""
+        return self.words, self.parents, self.end_scores, self.end_parents
+
     def write(self, step_B: Tensor, *columns_BW: Tensor) -> None:
         """One step of every slot, each at its own place."""
-        parts = (self.words, self.parents, self.end_scores, self.end_parents)
-        for part, column in zip(parts, columns_BW, strict=True):
+        for part, column in zip(self.parts, columns_BW, strict=True):
             place = step_B[:, None, None].expand(-1, 1, part.shape[2])
             part.scatter_(1, place, column[:, None])
 
-    def taken(self, slots: Int[Tensor, "_"]) -> "_Written":
-        """What these slots wrote."""
-        parts = (self.words, self.parents, self.end_scores, self.end_parents)
-        return _Written(*(part.index_select(0, slots) for part in parts))
-
-    def beside(self) -> tuple[NDArray[Any], ...]:
-        """All of it, where it can be looked at."""
-        parts = (self.words, self.parents, self.end_scores, self.end_parents)
-        return tuple(part.cpu().numpy() for part in parts)
+    def of(self, slots: Int[Tensor, "_"], n_steps: int) -> tuple[NDArray[Any], ...]:
+        """What these slots wrote in their first steps, beside the device."""
+        return tuple(part[:, :n_steps].index_select(0, slots).cpu().numpy() for part in self.parts)
 
 
 class Slots:
@@ -206,6 +97,11 @@ class Slots:
         self.first_rows = torch.arange(n_slots, device=device)[:, None] * self.beam
         self.written = _Written.empty(n_slots, max_len, self.beam, device)
 
+    @property
+    def n_slots(self) -> int:
+        """How many there are."""
+        return len(self.is_open)
+
     def read(
         self, slots: Sequence[int], rows: Sequence[Ids], limits: Sequence[int], pad: int
     ) -> None:
@@ -227,22 +123,30 @@ class Slots:
         own_rows = self.first_rows[at] + torch.arange(self.beam, device=self.device)
         self.lineage.begin_anew(own_rows.flatten())
 
-    def moved(self, slots: Sequence[int]) -> "Slots":
-        """These alone, in as many slots as they are."""
+    def close(self) -> None:
+        """Nobody is in any slot."""
+        self.is_open.zero_()
+        self.lineage.lengths.zero_()
+
+    def take(self, others: "Slots", slots: Sequence[int]) -> None:
+        """Go on with what is in these slots of others that are as long, in the first ones here."""
         at = torch.tensor(slots, device=self.device)
-        beams = torch.arange(self.beam, device=self.device)
-        rows = (self.first_rows[at] + beams).flatten()
-        other = copy(self)
-        other.lineage = self.lineage.taken(rows, self.beam)
-        other.caches = tuple(cache.taken(rows, other.lineage) for cache in self.caches)
-        other.memory = tuple((key[at], value[at]) for key, value in self.memory)
-        other.sees, other.token = self.sees[at], self.token[rows]
-        other.totals, other.is_open = self.totals[at], self.is_open[at]
-        other.n_said, other.limits = self.n_said[at], self.limits[at]
-        other.n_finished = self.n_finished[at]
-        other.first_rows = self.first_rows[: len(slots)]
-        other.written = self.written.taken(at)
-        return other
+        n_rows = len(slots) * self.beam
+        rows = (others.first_rows[at] + torch.arange(self.beam, device=self.device)).flatten()
+        self.lineage.take(others.lineage, rows, self.beam)
+        for cache, other in zip(self.caches, others.caches, strict=True):
+            cache.keys[:n_rows], cache.values[:n_rows] = other.keys[rows], other.values[rows]
+        for own, theirs in zip(self.memory, others.memory, strict=True):
+            for part, other_part in zip(own, theirs, strict=True):
+                part[: len(slots)] = other_part[at]
+        self.token[:n_rows] = others.token[rows]
+        for part, other_part in zip(self._by_slot(), others._by_slot(), strict=True):
+            part[: len(slots)] = other_part[at]
+
+    def _by_slot(self) -> tuple[Tensor, ...]:
+        """All that there is one of for each slot."""
+        counts = self.n_said, self.limits, self.n_finished
+        return self.sees, self.totals, self.is_open, *counts, *self.written.parts
 
     def step(self) -> None:
         """One word more in every slot that is open."""
@@ -283,18 +187,19 @@ class Slots:
         words = words.view(len(self.totals), -1).gather(1, order)
         return totals.gather(1, order), order // n, words
 
-    def finished(self, slots: Sequence[int]) -> list["_Finished"]:
+    def finished(self, slots: Sequence[int]) -> list["Finished"]:
         """What the sentences in these slots have come to; the slots may be used again."""
         if not slots:
             return []
         at = torch.tensor(slots, device=self.device)
         counts = torch.stack([self.n_said[at], self.n_finished[at]]).tolist()
-        columns = *self.written.taken(at).beside(), self.totals[at].cpu().numpy(), *counts
-        return [_Finished(*own) for own in zip(*columns, strict=True)]
+        written = self.written.of(at, max(counts[0]))
+        columns = *written, self.totals[at].cpu().numpy(), *counts
+        return [Finished(*own) for own in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Finished:
+class Finished:
     """All that one sentence's search has written down."""
 
     words: NDArray[Any]
@@ -320,24 +225,6 @@ class _Finished:
         ]
 
 
-def _reads_what_is_there(network: Transformer) -> bool:
-    """Whether attention to what was said takes no longer where there is room for more."""
-    return isinstance(network.decoder.layers[0].attention.heads.score, ScaledDotScore)
-
-
-def _rows_that_fit(network: Transformer, room: int, device: torch.device) -> int:
-    """Beams whose keys and values in all layers leave the GPU enough for all else."""
-    if device.type != "cuda":
-        return ROWS
-    a_token = 2 * len(network.decoder.layers) * _width(network)
-    a_row = room * a_token * network.source.weight.element_size()
-    return int(MEMORY * torch.cuda.mem_get_info(device)[0]) // a_row
-
-
-def _limit(sentence: Sentence, search: Search, longest: int) -> int:
-    return min(search.max_len or 2 * len(sentence.ids) + 20, longest)
-
-
 def _said(words: NDArray[np.int64], parents: NDArray[np.int64], n: int, beam: int) -> Ids:
     """The first n words of a beam, followed back."""
     said = []
@@ -345,21 +232,6 @@ def _said(words: NDArray[np.int64], parents: NDArray[np.int64], n: int, beam: in
         said.append(int(words[t, beam]))
         beam = parents[t, beam]
     return tuple(reversed(said))
-
-
-def _recorded(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
-    """The same step, replayed from a recording where that is possible; one is made for it."""
-    if device.type != "cuda":
-        return step
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        step()  # what is made once, is made now
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
 
 
 def _room(like: Tensor, n_slots: int, src_len: int) -> Tensor:

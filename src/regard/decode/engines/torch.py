@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,10 @@ from regard.decode.engines.packed import can_pack, pack
 from regard.decode.ensemble import Ensemble, Network
 from regard.decode.greedy import greedy
 from regard.decode.ready import Ready, padded_ids
+from regard.decode.rooms import Rooms, is_plain
 from regard.decode.sampling import sample
 from regard.decode.scoring import attentions, scored
 from regard.decode.search import Hypothesis, Ids, Scored, Search, Sentence
-from regard.decode.slots import is_plain, search_by_room
 from regard.decode.terms import beams_for, lacking
 from regard.errors import ConfigError
 from regard.model.build import build_model
@@ -72,6 +73,11 @@ class TorchEngine:
         for place, hypotheses in zip(lacks, again, strict=True):
             found[place] = hypotheses
         return self._with_attention(sentences, found) if search.wants_attention else found
+
+    def forget(self) -> None:
+        """Let go of memory that is kept from search to search."""
+        if "_rooms" in self.__dict__:
+            self._rooms.forget()
 
     def score(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
         """How probable each target is after its source; neither of them has its end left out."""
@@ -135,18 +141,20 @@ class TorchEngine:
         self, sentences: Sequence[Sentence], search: Search
     ) -> list[list[Hypothesis]]:
         """The same without waiting for the network at every word."""
+        found = self._rooms.search(sentences, search)
+        return [own[: search.nbest] for own in found]
+
+    @cached_property
+    def _rooms(self) -> Rooms:
         assert isinstance(self.network, Transformer)
-        found = search_by_room(
+        return Rooms(
             self.network,
-            sentences,
-            search,
             pad=self.pad,
             bos=self.bos,
             eos=self.eos,
             longest=self.longest,
             device=self.device,
         )
-        return [own[: search.nbest] for own in found]
 
     @torch.inference_mode()
     def _read(self, sentences: Sequence[Sentence]) -> Ready[Any]:

@@ -1,0 +1,193 @@
+"""Beam search that never waits: all of it happens where the network is, in memory of fixed size.
+
+Sentences that need about as much room are searched together, in slots (`slots.py`). Only every so
+many steps does anybody look which sentences are done. Their slots go to sentences that wait, so
+that none idles for the longest; and when nobody waits any more, the last ones move to fewer slots.
+
+On a GPU the step of the slots is recorded and replayed. Slots and recordings are kept for the next
+search that wants such ones, as making them takes longer than searching some sentences.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+
+from regard.attention.scores import ScaledDotScore
+from regard.decode.rules import rules_of
+from regard.decode.search import Hypothesis, Search, Sentence
+from regard.decode.slots import Finished, Slots
+from regard.model.transformer import Transformer
+
+ROWS = 4096  # beams of all slots together
+MEMORY = 0.5  # of what the GPU has free, for what they have said
+ROOM = 64  # words; sentences that may have about as many go together ...
+WIDE_ROOM = 256  # ... and where room that nobody uses costs no time
+SOURCE = 128  # words of a source, for which there is room by so many
+LOOK = 8  # steps between two looks at which sentences are done
+READ = 0.125  # share of the slots that is free before new sentences are read ...
+LEFT = 0.125  # ... and that is not when the last sentences move to fewer slots; at most a half
+FEWEST = 128  # beams of all slots, of which there need not be fewer
+
+
+def is_plain(sentences: Sequence[Sentence], search: Search, eos: int) -> bool:
+    """Whether the search asks for no more than the likeliest words."""
+    asks_more = search.temperature or search.groups > 1 or search.coverage_penalty
+    return not asks_more and not rules_of(sentences, search, eos)
+
+
+class Shape(NamedTuple):
+    """What slots that can stand in for one another have in common."""
+
+    beam: int
+    length_penalty: float
+    src_len: int
+    max_len: int
+
+
+class Rooms:
+    """A network's searches, and the slots that the last ones were in."""
+
+    def __init__(
+        self,
+        network: Transformer,
+        *,
+        pad: int,
+        bos: int,
+        eos: int,
+        longest: int,
+        device: torch.device,
+    ) -> None:
+        """`longest` is as far as the network's positions go."""
+        self.network, self.device = network, device
+        self.pad, self.bos, self.eos, self.longest = pad, bos, eos, longest
+        self.shape: Shape | None = None
+        self.most = 0  # slots of this shape
+        self.kept: dict[int, tuple[Slots, Callable[[], None]]] = {}  # by number, with their step
+
+    @torch.inference_mode()
+    def search(self, sentences: Sequence[Sentence], search: Search) -> list[list[Hypothesis]]:
+        """For each sentence its `nbest` hypotheses, the best first."""
+        rooms: dict[int, list[int]] = defaultdict(list)
+        size = WIDE_ROOM if _reads_what_is_there(self.network) else ROOM
+        for number, one in enumerate(sentences):
+            rooms[_up_to(self._limit(one, search), size)].append(number)
+        found: list[list[Hypothesis]] = [[] for _ in sentences]
+        for room, chosen in sorted(rooms.items()):
+            own = self._search_in(room, [sentences[number] for number in chosen], search)
+            for number, hypotheses in zip(chosen, own, strict=True):
+                found[number] = hypotheses
+        if torch.is_autocast_enabled(self.device.type):  # its narrower weights end with it
+            self.forget()
+        return found
+
+    def forget(self) -> None:
+        """Let go of all slots, and of the memory that they are in."""
+        self.kept.clear()
+        self.shape = None
+
+    def _search_in(
+        self, room: int, sentences: Sequence[Sentence], search: Search
+    ) -> list[list[Hypothesis]]:
+        limits = [self._limit(one, search) for one in sentences]
+        src_len = _up_to(max(len(one.ids) for one in sentences), SOURCE)
+        shape = Shape(search.beam, search.length_penalty, src_len, room)
+        slots, step = self._slots(len(sentences), shape, search)
+        found: list[list[Hypothesis]] = [[] for _ in sentences]
+        # the longest first: those that end together are read together, and few are left to wait for
+        waiting = deque(sorted(range(len(sentences)), key=limits.__getitem__, reverse=True))
+        owners = [-1] * slots.n_slots
+        done: list[tuple[int, Finished]] = []
+        while waiting or max(owners) >= 0:
+            free = [slot for slot, owner in enumerate(owners) if owner < 0]
+            if waiting and len(free) >= READ * len(owners):
+                free = free[: len(waiting)]
+                chosen = [waiting.popleft() for _ in free]
+                for slot, number in zip(free, chosen, strict=True):
+                    owners[slot] = number
+                rows = [sentences[number].ids for number in chosen]
+                slots.read(free, rows, [limits[number] for number in chosen], self.pad)
+            for _ in range(LOOK):
+                step()
+            for number, own in done:  # read off while the GPU is at the next steps
+                found[number] = own.hypotheses(search)
+            is_open = slots.is_open.tolist()  # the one place where anybody waits
+            closed = [slot for slot, owner in enumerate(owners) if owner >= 0 and not is_open[slot]]
+            finished = slots.finished(closed)
+            done = [(owners[slot], own) for slot, own in zip(closed, finished, strict=True)]
+            for slot in closed:
+                owners[slot] = -1
+            left = [slot for slot, owner in enumerate(owners) if owner >= 0]
+            is_crowd = search.beam * len(owners) > FEWEST and len(left) <= LEFT * len(owners)
+            if left and not waiting and is_crowd:
+                fewer, step = self._slots(len(left), shape, search)
+                fewer.take(slots, left)
+                slots, owners = fewer, [owners[slot] for slot in left]
+                owners += [-1] * (slots.n_slots - len(owners))
+        for number, own in done:
+            found[number] = own.hypotheses(search)
+        return found
+
+    def _slots(
+        self, n_sentences: int, shape: Shape, search: Search
+    ) -> tuple[Slots, Callable[[], None]]:
+        """Slots for so many sentences, or as many as there can be, all closed; and their step."""
+        if shape != self.shape:
+            self.forget()  # first, so that there is memory for the new ones
+            self.shape = shape
+            rows = min(ROWS, _rows_that_fit(self.network, shape.max_len, self.device))
+            self.most = max(rows // shape.beam, 1)
+        n_slots = min(1 << (n_sentences - 1).bit_length(), self.most)
+        if n_slots not in self.kept:
+            slots = Slots(
+                self.network,
+                search,
+                n_slots,
+                shape.src_len,
+                shape.max_len,
+                bos=self.bos,
+                eos=self.eos,
+                device=self.device,
+            )
+            self.kept[n_slots] = slots, _recorded(slots.step, self.device)
+        slots, step = self.kept[n_slots]
+        slots.close()
+        return slots, step
+
+    def _limit(self, sentence: Sentence, search: Search) -> int:
+        return min(search.max_len or 2 * len(sentence.ids) + 20, self.longest)
+
+
+def _up_to(n: int, step: int) -> int:
+    """The next multiple."""
+    return -(-n // step) * step
+
+
+def _reads_what_is_there(network: Transformer) -> bool:
+    """Whether attention to what was said takes no longer where there is room for more."""
+    return isinstance(network.decoder.layers[0].attention.heads.score, ScaledDotScore)
+
+
+def _rows_that_fit(network: Transformer, room: int, device: torch.device) -> int:
+    """Beams whose keys and values in all layers leave the GPU enough for all else."""
+    if device.type != "cuda":
+        return ROWS
+    width, itemsize = network.source.weight.shape[1], network.source.weight.element_size()
+    a_row = room * 2 * len(network.decoder.layers) * width * itemsize
+    return int(MEMORY * torch.cuda.mem_get_info(device)[0]) // a_row
+
+
+def _recorded(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    """The same step, replayed from a recording where that is possible; nothing is open yet."""
+    if device.type != "cuda":
+        return step
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()  # what is made once, is made now
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
