@@ -85,15 +85,15 @@ def lexicon(pairs: Iterator[tuple[str, str]]) -> dict[str, str]:
     """Chinese words and the English word each is nearly always met with."""
     chinese, english, both = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
     for zh, en in list(pairs)[:20_000]:
-        grams = {
+        grams = dict.fromkeys(  # not a set: its order, and so the draw, would be another each time
             run[at : at + size]
             for run in HAN.findall(zh)
             for size in (2, 3, 4)
             for at in range(len(run) - size + 1)
-        }
-        words = {stem(word) for word in re.findall(r"[A-Za-z]{3,}", en)}
-        chinese.update(grams)
-        english.update(words)
+        )
+        words = dict.fromkeys(stem(word) for word in re.findall(r"[A-Za-z]{3,}", en))
+        chinese.update(grams.keys())
+        english.update(words.keys())
         both.update((gram, word) for gram in grams for word in words)
     dice = {
         (gram, word): 2 * n / (chinese[gram] + english[word])
