@@ -71,7 +71,7 @@ def _attend(
     WIDTH: tl.constexpr, PADDED: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
     """One head of one row: its own token first, which is written down, then those before it."""
-    row, head = tl.program_id(0), tl.program_id(1)
+    row, head = tl.cast(tl.program_id(0), tl.int64), tl.program_id(1)  # far into much memory
     columns = tl.arange(0, PADDED)
     in_width = columns < WIDTH
     q = _row(query, row * query_strides[0] + head * query_strides[1], columns, in_width)
@@ -105,8 +105,8 @@ def _recall(
     WIDTH: tl.constexpr, PADDED: tl.constexpr, STEP: tl.constexpr, PLACES: tl.constexpr,
 ):  # fmt: skip
     """One head of one query of a sentence; not beyond the last key that it has."""
-    sentence, place = tl.program_id(0) // n_queries, tl.program_id(0) % n_queries
-    head = tl.program_id(1)
+    program, head = tl.cast(tl.program_id(0), tl.int64), tl.program_id(1)
+    sentence, place = program // n_queries, program % n_queries
     columns = tl.arange(0, PADDED)
     in_width = columns < WIDTH
     at_query = sentence * query_strides[0] + head * query_strides[1] + place * query_strides[2]
