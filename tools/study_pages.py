@@ -52,19 +52,20 @@ seed {seed}, in {seconds} seconds of one processor.
         "limit": "Limit: {words}: **{number}**.",
         "model": "Looked into: `{model}`.",
         "on_text": """\
-The same on real text, Multi30k from English to German, on a GPU ([how it was run]({file})): BLEU,
-the mean over the seeds with its 95 % interval; the difference from the base is taken seed by seed.
+The same on real text, Multi30k from English to German, on a GPU ([how it was run]({file})): cased
+BLEU, the mean over the seeds with its 95 % interval; the difference from the base is taken seed by
+seed.
 """,
         "text_head": "| variant | BLEU | less the base |\n|---|--:|--:|",
         "text_says": """\
-These are short runs: three seeds, 1,600 updates, no R-Drop. At a constant rate nothing is learned
-without a warm-up ({constant rate, no warm-up}), and little without √d ({no √d}); without positions
-much is lost ({no positions}), with learned ones some ({learned positions}). One head or eight in
-place of four, additive scores and the smoothing of labels make no difference that exceeds its
-interval. Rotary positions ({rotary positions}), pre-norm ({pre-norm}) and Gaussian scores
-({Gaussian scores}) are ahead. Greedy search is worse than a beam of 5 ({base, greedy}). The last
-checkpoint alone is better than the mean of ten ({base, not averaged}), which go back over more than
-half of so short a run.
+These are short runs: three seeds, 1,600 updates, half of them warm-up, no R-Drop. At a constant
+rate nothing is learned without a warm-up ({constant rate, no warm-up}), and little without √d
+({no √d}); without positions much is lost ({no positions}), with learned ones some
+({learned positions}). One head or eight in place of four, additive scores and the smoothing of
+labels make no difference that exceeds its interval. Rotary positions ({rotary positions}), pre-norm
+({pre-norm}) and Gaussian scores ({Gaussian scores}) are ahead. Greedy search is worse than a beam
+of 5 ({base, greedy}). The last checkpoint alone is better than the mean of ten
+({base, not averaged}), which go back over more than half of so short a run.
 
 On the numerals above one head was worse and the warm-up hardly mattered; here one head is as good,
 and without a warm-up nothing is learned. So those two verdicts are about that task and that size.
@@ -110,12 +111,12 @@ over the same places, here they are, with what was measured.
         "limit": "条件：{words}：**{number}**。",
         "model": "所看的模型：`{model}`。",
         "on_text": """\
-真实文本上的同样对比：Multi30k英译德，在GPU上（[怎样运行的]({file})）。表中是BLEU，各种子的均值及其95%区间；
+真实文本上的同样对比：Multi30k英译德，在GPU上（[怎样运行的]({file})）。表中是区分大小写的BLEU，各种子的均值及其95%区间；
 与基准之差按种子逐个相减。
 """,
         "text_head": "| 改动 | BLEU | 与基准之差 |\n|---|--:|--:|",
         "text_says": """\
-这些都是短训练：三个种子，各1,600次更新，不用R-Drop。
+这些都是短训练：三个种子，各1,600次更新，其中一半是预热，不用R-Drop。
 学习率不变而又没有预热，什么也学不到（{constant rate, no warm-up}）；
 不除以√d，几乎学不到什么（{no √d}）；没有位置编码，损失很大（{no positions}），
 学习的位置也差一些（{learned positions}）。

@@ -82,6 +82,27 @@ def test_hypotheses_ask_the_source_of_their_sentence(kernel, n_queries, n_keys, 
     torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("other", ["narrow values", "one head", "one sentence", "strided", "none"])
+def test_what_the_kernel_would_read_wrongly_goes_another_way(kernel, other):
+    query, keys, values = torch.randn(3, 3, 2, 4, 8, device=DEVICE)
+    mask = torch.ones(3, 1, 1, 4, dtype=torch.bool, device=DEVICE)
+    match other:
+        case "narrow values":
+            values = values[..., :5]
+        case "one head":
+            keys, values = keys[:, :1], values[:, :1]
+        case "one sentence":
+            keys, values = keys[:1], values[:1]
+        case "strided":
+            query, keys, values = (x.mT.contiguous().mT for x in (query, keys, values))
+        case "none":
+            keys, values, mask = keys[:, :, :0], values[:, :, :0], mask[..., :0]
+    expected = fused.scaled_dot_attention(query, keys, values, mask)
+    kernel()
+    found = fused.scaled_dot_attention(query, keys, values, mask)
+    torch.testing.assert_close(found, expected)
+
+
 def test_rows_that_go_on_from_one_another_have_what_was_said_before_them():
     """As if the whole cache were copied at every step."""
     copied = torch.zeros(4, 2, 5, 3)

@@ -1,6 +1,7 @@
 """The search that never waits finds what the search beside it finds."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -107,6 +108,36 @@ def test_what_is_kept_can_be_let_go_and_does_not_outlive_autocast(is_narrow):
     ours.forget()
     assert not ours._rooms.kept
     engine().forget()  # nothing is kept yet
+
+
+def test_a_search_under_autocast_does_not_meet_the_slots_of_one_without():
+    """Nor the other way round, even if it breaks off."""
+    ours, some, search = engine(), sentences(3), Search(beam=2)
+    expected = ours._found_in_slots(some, search)
+    with torch.autocast("cpu", torch.bfloat16), pytest.MonkeyPatch.context() as broken:
+        broken.setattr(rooms.Slots, "finished", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            ours._found_in_slots(some, search)
+    assert not ours._rooms.kept
+    assert_same(ours._found_in_slots(some, search), expected)
+
+
+def test_searches_in_several_threads_do_not_meet():
+    ours, search = engine(), Search(beam=2)
+    texts = [sentences(5), sentences(7)[2:], sentences(9)[4:]]
+    expected = [ours.search(some, search) for some in texts]
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda some: ours._found_in_slots(some, search), texts * 3))
+    for own, others in zip(found, expected * 3, strict=True):
+        assert_same(own, others)
+
+
+def test_no_more_slots_are_kept_than_there_is_memory_for(monkeypatch):
+    monkeypatch.setattr(rooms, "ROWS", 16)
+    ours = engine()
+    for n in (1, 2, 3, 5, 9, 16, 4, 1):
+        ours._found_in_slots(sentences(n), Search(beam=1))
+        assert sum(ours._rooms.kept) <= 2 * ours._rooms.most
 
 
 def test_a_search_that_breaks_off_leaves_nothing_behind(monkeypatch):

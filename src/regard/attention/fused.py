@@ -39,7 +39,7 @@ if kernels.ARE_HERE:
 PaddedAttention = Callable[[Tensor, Tensor, Tensor, Mask | None], Tensor]
 
 SHORT = 256  # tokens a sentence, on average, up to which our kernel beats torch's
-FEW = 16  # queries of a sentence, as the hypotheses of a search are
+FEW, MOST_KEYS = 16, 4096  # of a sentence in a search: its hypotheses, and its words
 
 
 def scaled_dot_attention(
@@ -230,10 +230,15 @@ def _dot_product(
 
 def _are_few(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> bool:
     """A step of a search: some queries of each sentence, to whose keys all its heads attend."""
-    is_step = query.ndim == mask.ndim == 4 and query.shape[-2] <= FEW
+    rows = query, key, value
+    if not kernels.can_take(*rows) or torch.compiler.is_compiling():
+        return False
+    is_kept = torch.is_grad_enabled() and any(x.requires_grad for x in rows)
+    is_step = query.ndim == 4 and query.shape[-2] <= FEW and 0 < key.shape[-2] <= MOST_KEYS
     is_step = is_step and mask.shape == (len(query), 1, 1, key.shape[-2])
-    is_kept = torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value))
-    return is_step and not is_kept and kernels.can_take(query, key, value)
+    alike = key.shape == value.shape and query.shape[:2] == key.shape[:2]
+    alike = alike and query.shape[-1] == key.shape[-1] and all(x.stride(-1) == 1 for x in rows)
+    return is_step and alike and not is_kept
 
 
 def _is_short(mask: Blocks, key: Tensor) -> bool:

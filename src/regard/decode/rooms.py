@@ -9,7 +9,9 @@ search that wants such ones, as making them takes longer than searching some sen
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
 from typing import NamedTuple
 
 import torch
@@ -62,6 +64,7 @@ class Rooms:
         """`longest` is as far as the network's positions go."""
         self.network, self.device = network, device
         self.pad, self.bos, self.eos, self.longest = pad, bos, eos, longest
+        self.lock = Lock()  # slots are for one search at a time
         self.shape: Shape | None = None
         self.most = 0  # slots of this shape
         self.kept: dict[int, tuple[Slots, Callable[[], None]]] = {}  # by number, with their step
@@ -74,13 +77,25 @@ class Rooms:
         for number, one in enumerate(sentences):
             rooms[_up_to(self._limit(one, search), size)].append(number)
         found: list[list[Hypothesis]] = [[] for _ in sentences]
-        for room, chosen in sorted(rooms.items()):
-            own = self._search_in(room, [sentences[number] for number in chosen], search)
-            for number, hypotheses in zip(chosen, own, strict=True):
-                found[number] = hypotheses
-        if torch.is_autocast_enabled(self.device.type):  # its narrower weights end with it
-            self.forget()
+        with self._alone():
+            for room, chosen in sorted(rooms.items()):
+                own = self._search_in(room, [sentences[number] for number in chosen], search)
+                for number, hypotheses in zip(chosen, own, strict=True):
+                    found[number] = hypotheses
         return found
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One search at a time, on its device; narrower weights by autocast are gone after it."""
+        with self.lock, _on(self.device):
+            is_narrow = torch.is_autocast_enabled(self.device.type)
+            if is_narrow:
+                self.forget()
+            try:
+                yield
+            finally:
+                if is_narrow:
+                    self.forget()
 
     def forget(self) -> None:
         """Let go of all slots, and of the memory that they are in."""
@@ -135,11 +150,12 @@ class Rooms:
         """Slots for so many sentences, or as many as there can be, all closed; and their step."""
         if shape != self.shape:
             self.forget()  # first, so that there is memory for the new ones
+            self.most = _slots_that_fit(self.network, shape, self.device)
             self.shape = shape
-            rows = min(ROWS, _rows_that_fit(self.network, shape.max_len, self.device))
-            self.most = max(rows // shape.beam, 1)
         n_slots = min(1 << (n_sentences - 1).bit_length(), self.most)
         if n_slots not in self.kept:
+            if n_slots + sum(self.kept) > 2 * self.most:
+                self.kept = {n: own for n, own in self.kept.items() if n == max(self.kept)}
             slots = Slots(
                 self.network,
                 search,
@@ -169,13 +185,30 @@ def _reads_what_is_there(network: Transformer) -> bool:
     return isinstance(network.decoder.layers[0].attention.heads.score, ScaledDotScore)
 
 
-def _rows_that_fit(network: Transformer, room: int, device: torch.device) -> int:
-    """Beams whose keys and values in all layers leave the GPU enough for all else."""
+def _slots_that_fit(network: Transformer, shape: Shape, device: torch.device) -> int:
+    """As many as `ROWS` allows whose keys and values, twice, leave the GPU enough for all else.
+
+    Twice, because fewer slots for the last sentences may be there beside them.
+    """
+    most = max(ROWS // shape.beam, 1)
     if device.type != "cuda":
-        return ROWS
+        return most
     width, itemsize = network.source.weight.shape[1], network.source.weight.element_size()
-    a_row = room * 2 * len(network.decoder.layers) * width * itemsize
-    return int(MEMORY * torch.cuda.mem_get_info(device)[0]) // a_row
+    a_token = 2 * len(network.decoder.layers) * width * itemsize
+    a_slot = (shape.beam * shape.max_len + shape.src_len) * a_token
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    free = torch.cuda.mem_get_info(device)[0] + unused
+    return max(min(most, int(MEMORY * free) // (2 * a_slot)), 1)
+
+
+@contextmanager
+def _on(device: torch.device) -> Iterator[None]:
+    """Streams, recordings and kernels are the current device's."""
+    if device.type != "cuda":
+        yield
+        return
+    with torch.cuda.device(device):
+        yield
 
 
 def _recorded(step: Callable[[], None], device: torch.device) -> Callable[[], None]:

@@ -73,7 +73,7 @@ def tiled_additive_attention(
 def exponentials(x: Float[Tensor, "B H P A"]) -> Float[Tensor, "B H _ P"]:
     """e^(2x), a row for each coordinate, with zeros up to a power of two of them.
 
-    In bfloat16 if x is: that is as much of a mistake as x has already, and half of the bytes.
+    In bfloat16 if x is: half of the bytes, and the mistake that a bfloat16 has for x about 1.
     """
     powers = (2.0 * x.float().clamp(-FARTHEST, FARTHEST)).exp()
     powers = powers.to(x.dtype if x.dtype is torch.bfloat16 else torch.float32)

@@ -17,8 +17,8 @@ MOST = 32  # that are taken out one by one
 
 
 def can_hold(logits: Tensor, n: int) -> bool:
-    """Whether rows are not too long, nor too many words asked for."""
-    return logits.shape[-1] <= MOST_WORDS and n <= MOST
+    """Whether rows are in one piece and not too long, nor too many words asked for."""
+    return logits.stride(-1) == 1 and logits.shape[-1] <= MOST_WORDS and n <= MOST
 
 
 def likeliest(
