@@ -38,12 +38,17 @@ class Ready(Generic[S]):
     device: torch.device
 
     def limit(self, sentence: Sentence, search: Search) -> int:
-        """How many words a translation may have; it is the sentence's own, in any batch."""
-        return min(search.max_len or 2 * len(sentence.ids) + 20, self.longest)
+        """How many words a translation may have."""
+        return limit(sentence, search, self.longest)
 
     def tensor(self, numbers: NDArray[np.int64]) -> Int[Tensor, "_"]:
         """These numbers on the network's device."""
         return torch.from_numpy(numbers).to(self.device)
+
+
+def limit(sentence: Sentence, search: Search, longest: int) -> int:
+    """How many words a translation may have; it is the sentence's own, in any batch."""
+    return min(search.max_len or 2 * len(sentence.ids) + 20, longest)
 
 
 def is_worth_leaving(n_stay: int, n_sentences: int) -> bool:

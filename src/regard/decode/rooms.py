@@ -17,6 +17,7 @@ from typing import NamedTuple
 import torch
 
 from regard.attention.scores import ScaledDotScore
+from regard.decode.ready import limit
 from regard.decode.rules import rules_of
 from regard.decode.search import Hypothesis, Search, Sentence
 from regard.decode.slots import Finished, Slots
@@ -75,7 +76,7 @@ class Rooms:
         rooms: dict[int, list[int]] = defaultdict(list)
         size = WIDE_ROOM if _reads_what_is_there(self.network) else ROOM
         for number, one in enumerate(sentences):
-            rooms[_up_to(self._limit(one, search), size)].append(number)
+            rooms[_up_to(limit(one, search, self.longest), size)].append(number)
         found: list[list[Hypothesis]] = [[] for _ in sentences]
         with self._alone():
             for room, chosen in sorted(rooms.items()):
@@ -105,7 +106,7 @@ class Rooms:
     def _search_in(
         self, room: int, sentences: Sequence[Sentence], search: Search
     ) -> list[list[Hypothesis]]:
-        limits = [self._limit(one, search) for one in sentences]
+        limits = [limit(one, search, self.longest) for one in sentences]
         src_len = _up_to(max(len(one.ids) for one in sentences), SOURCE)
         shape = Shape(search.beam, search.length_penalty, src_len, room)
         slots, step = self._slots(len(sentences), shape, search)
@@ -170,9 +171,6 @@ class Rooms:
         slots, step = self.kept[n_slots]
         slots.close()
         return slots, step
-
-    def _limit(self, sentence: Sentence, search: Search) -> int:
-        return min(search.max_len or 2 * len(sentence.ids) + 20, self.longest)
 
 
 def _up_to(n: int, step: int) -> int:
