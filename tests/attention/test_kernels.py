@@ -190,12 +190,13 @@ def assert_additive_equals_the_definition(additive, seen, allowed, query, key, v
     v = torch.randn(2, query.shape[-1], requires_grad=True)
     n_queries, n_keys = query.shape[-2], key.shape[-2]
     spans = spans_of(seen, n_queries, n_keys, query.device)
-    ours = additive.tiled_additive_attention(query, key, value, v, spans, allowed, 0.0, 20.0)
     inputs = query, key, value, v
     exact = [x.detach().double().requires_grad_() for x in inputs]
     mask = dense(seen, n_queries, n_keys) if allowed is None else allowed
-    truth = attend(*exact[:3], lambda q, k: additive_scores(q, k, exact[3]), mask).output
-    assert_equal(ours, truth, inputs, exact)
+    for longest in (n_keys, additive.KEPT + 1):  # scores are kept, or made again on the way back
+        truth = attend(*exact[:3], lambda q, k: additive_scores(q, k, exact[3]), mask).output
+        ours = additive.tiled_additive_attention(*inputs, spans, allowed, 0.0, 20.0, longest)
+        assert_equal(ours, truth, inputs, exact)
 
 
 @pytest.mark.parametrize("kind", MASKS)
@@ -231,7 +232,7 @@ def test_additive_dropout_is_the_same_on_the_way_back(additive):
     v = torch.randn(2, 4, requires_grad=True)
     value = torch.eye(18).expand(1, 2, -1, -1).clone().requires_grad_()
     spans = spans_of(Causal(), 18, 18, query.device)
-    weights = additive.tiled_additive_attention(query, key, value, v, spans, None, 0.4, 20.0)
+    weights = additive.tiled_additive_attention(query, key, value, v, spans, None, 0.4, 20.0, 18)
     inputs = query, key, value, v
     exact = [x.detach().double().requires_grad_() for x in inputs]
     whole = attend(

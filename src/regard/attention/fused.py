@@ -148,7 +148,9 @@ def _tiled_additive(
     else:
         seen, allowed = mask, None
     n_keys = key.shape[-2]
-    mean_len = n_keys / len(mask.key.lens) if isinstance(mask, Blocks) else n_keys
+    mean_len, longest = float(n_keys), n_keys
+    if isinstance(mask, Blocks):
+        mean_len, longest = n_keys / len(mask.key.lens), min(mask.key.max_len, n_keys)
     spans = spans_of(seen, query.shape[-2], n_keys, query.device)
     # a batch of one for rows that have none; v may serve all heads
     query_rows, key_rows, value_rows = (x if x.ndim == 4 else x[None] for x in (query, key, value))
@@ -157,7 +159,7 @@ def _tiled_additive(
         output = wave_attention(query_rows, key_rows, value_rows, v, spans, allowed, dropout)
     else:
         output = tiled_additive_attention(
-            query_rows, key_rows, value_rows, v, spans, allowed, dropout, mean_len
+            query_rows, key_rows, value_rows, v, spans, allowed, dropout, mean_len, longest
         )
     return output if query.ndim == 4 else output[0]
 

@@ -9,7 +9,8 @@ y = e^(2k), which are one number for each row and coordinate and not for each pa
 
 and softmax does not see the sum of the ones. What is left for each pair and coordinate are some
 products and a share of a reciprocal. Beyond 43, where e^(2q) ends, coordinates of q and k count
-as 43.
+as 43. Scores of short sentences are kept for the way back; those of long ones would be more than
+all else, and are made again.
 """
 
 from typing import Any
@@ -26,6 +27,7 @@ from regard.attention.kernels.spans import Spans
 
 FARTHEST = 43.0
 LONG = 128  # tokens a sentence, from which on larger tiles pay
+KEPT = 256  # keys of a query, up to which its scores are kept for the way back
 
 
 def forward_tiles(is_long: bool) -> Tiles:
@@ -47,12 +49,16 @@ def tiled_additive_attention(
     mask: Bool[Tensor, "#B #H #Q K"] | None,
     dropout: float,
     mean_len: float,
+    longest: int,
 ) -> Float[Tensor, "B H Q U"]:
-    """As `attend` with `additive_scores`: keys within the spans that the mask, if any, allows."""
+    """As `attend` with `additive_scores`: keys within the spans that the mask, if any, allows.
+
+    No span is longer than the longest.
+    """
     if mask is not None:
         mask = mask.expand(*query.shape[:3], key.shape[2])
     seed = torch.randint(2**62, (), device=query.device) if dropout else spans.first_key[0]
-    output, _ = _attend(
+    output, *_ = _attend(
         query,
         key,
         value,
@@ -66,6 +72,7 @@ def tiled_additive_attention(
         seed,
         dropout,
         mean_len >= LONG,
+        longest if longest <= KEPT and torch.is_grad_enabled() else 0,
     )
     return output
 
@@ -101,20 +108,21 @@ def _attend(
     seed: Tensor,
     dropout: float,
     is_long: bool,
-) -> tuple[Tensor, Tensor]:
-    """The averaged values, and the base-2 logarithm of each query's sum of exponentials.
+    n_kept: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The averaged values, the base-2 logarithm of each query's sum of exponentials, the scores.
 
-    Query, key and the spans of keys are for the way back.
+    Scores are of so many keys from the first that a query sees, or none. Query, key and the spans
+    of keys are for the way back.
     """
-    tiles = forward_tiles(is_long)
-    return attend_forward(x, y, v, value, first_key, end_key, mask, seed, dropout, tiles)
+    tiles, spans = forward_tiles(is_long), (first_key, end_key)
+    return attend_forward(x, y, v, value, *spans, mask, seed, dropout, tiles, n_kept)
 
 
 @_attend.register_fake
-def _(query, key, value, v, x, *_):
-    n_batch, n_heads, n_queries, _ = query.shape
-    output = value.new_empty(n_batch, n_heads, n_queries, value.shape[-1])
-    return output, v.new_empty(n_batch, n_heads, n_queries)
+def _(query, key, value, v, x, y, a, b, c, d, mask, seed, dropout, is_long, n_kept):
+    output = value.new_empty(*query.shape[:3], value.shape[-1])
+    return output, v.new_empty(query.shape[:3]), _room_for_scores(value, query.shape[2], n_kept)
 
 
 @torch.library.custom_op("regard::additive_attention_backward", mutates_args=())
@@ -122,12 +130,14 @@ def _attend_backward(
     grad: Tensor,
     query: Tensor,
     key: Tensor,
-    x: Tensor,
-    y: Tensor,
+    x: Tensor | None,
+    y: Tensor | None,
+    scores: Tensor,
     v: Tensor,
     value: Tensor,
     log_sum: Tensor,
     delta: Tensor,
+    first_key: Tensor,
     first_query: Tensor,
     end_query: Tensor,
     mask: Tensor | None,
@@ -136,13 +146,14 @@ def _attend_backward(
     is_long: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of query, which are sums in float32, of key, of v for each group, of the values."""
-    rows, spans, tiles = (query, key, x, y), (first_query, end_query), backward_tiles(is_long)
-    return attend_backward(grad, rows, v, value, log_sum, delta, spans, mask, seed, dropout, tiles)
+    rows, spans = (query, key, x, y), (first_key, first_query, end_query)
+    known, tiles = (log_sum, delta, scores), backward_tiles(is_long)
+    return attend_backward(grad, rows, v, value, known, spans, mask, seed, dropout, tiles)
 
 
 @_attend_backward.register_fake
-def _(grad, query, key, x, y, v, value, *_):
-    n_room = x.shape[2]
+def _(grad, query, key, x, y, scores, v, value, *_):
+    n_room = room(v.shape[-1])
     return (
         v.new_empty(*query.shape[:3], n_room),
         torch.empty_like(key, memory_format=torch.contiguous_format),
@@ -152,28 +163,17 @@ def _(grad, query, key, x, y, v, value, *_):
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    query, key, value, v, _, _, _, _, first_query, end_query, mask, seed, *ctx.settings = inputs
-    ctx.save_for_backward(query, key, value, v, *output, first_query, end_query, mask, seed)
+    query, key, value, v, _, _, first_key, _, *more, dropout, is_long, _ = inputs
+    ctx.settings = dropout, is_long
+    ctx.save_for_backward(query, key, value, v, *output, first_key, *more)
 
 
-def _differentiate(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    query, key, value, v, output, log_sum, first_query, end_query, mask, seed = ctx.saved_tensors
+def _differentiate(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    query, key, value, v, output, log_sum, scores, *more = ctx.saved_tensors
     delta = (grad.float() * output.float()).sum(-1)
+    powers = (None, None) if scores.numel() else (exponentials(query), exponentials(key))
     d_query, d_key, d_v, d_value = _attend_backward(
-        grad,
-        query,
-        key,
-        exponentials(query),
-        exponentials(key),
-        v,
-        value,
-        log_sum,
-        delta,
-        first_query,
-        end_query,
-        mask,
-        seed,
-        *ctx.settings,
+        *(grad, query, key, *powers, scores, v, value, log_sum, delta, *more, *ctx.settings)
     )
     n_hidden = v.shape[-1]
     return (
@@ -181,7 +181,7 @@ def _differentiate(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ..
         d_key,
         d_value,
         d_v[..., :n_hidden].sum(0),
-        *[None] * 10,
+        *[None] * 11,
     )
 
 
@@ -199,13 +199,15 @@ def attend_forward(
     seed: Tensor,
     dropout: float,
     tiles: Tiles,
-) -> tuple[Tensor, Tensor]:
+    n_kept: int = 0,
+) -> tuple[Tensor, Tensor, Tensor]:
     """One launch: a program for each tile of queries and group."""
     n_batch, n_heads, n_room, n_queries = x.shape
     n_keys, width = value.shape[2:]
     value = value if value.stride(-1) == 1 else value.contiguous()
     output = value.new_empty(n_batch, n_heads, n_queries, width)
     log_sum = v.new_empty(n_batch, n_heads, n_queries)
+    scores = _room_for_scores(value, n_queries, n_kept)
     additive_programs.forward[(triton.cdiv(n_queries, tiles.rows) * n_batch * n_heads,)](
         x,
         y,
@@ -217,24 +219,26 @@ def attend_forward(
         seed,
         output,
         log_sum,
+        scores,
         _strides(value, mask),
         n_queries,
         n_keys,
         n_heads,
+        n_kept,
         dropout,
+        KEEPS=n_kept > 0,
         **_constants(v, value, mask, dropout, tiles),
     )
-    return output, log_sum
+    return output, log_sum, scores
 
 
 def attend_backward(
     grad: Tensor,
-    rows: tuple[Tensor, Tensor, Tensor, Tensor],
+    rows: tuple[Tensor, Tensor, Tensor | None, Tensor | None],
     v: Tensor,
     value: Tensor,
-    log_sum: Tensor,
-    delta: Tensor,
-    spans: tuple[Tensor, Tensor],
+    known: tuple[Tensor, Tensor, Tensor],
+    spans: tuple[Tensor, Tensor, Tensor],
     mask: Tensor | None,
     seed: Tensor,
     dropout: float,
@@ -242,11 +246,12 @@ def attend_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """One launch: a program for each tile of keys and group, with some memory of its own.
 
-    The rows are queries and keys as they are, and their exponentials.
+    The rows are queries and keys as they are, and their exponentials, unless scores are known.
     """
     query, key = (one if one.stride(-1) == 1 else one.contiguous() for one in rows[:2])
+    log_sum, delta, scores = known
     n_batch, n_heads, n_queries, _ = query.shape
-    n_keys, n_room = value.shape[2], rows[2].shape[2]
+    n_keys, n_room = value.shape[2], room(v.shape[-1])
     n_programs = triton.cdiv(n_keys, tiles.rows) * n_batch * n_heads
     value = value if value.stride(-1) == 1 else value.contiguous()
     d_query = v.new_zeros(n_batch, n_heads, n_queries, n_room)
@@ -255,7 +260,8 @@ def attend_backward(
         torch.empty_like(one, memory_format=torch.contiguous_format) for one in (key, value)
     )
     additive_programs.backward[(n_programs,)](
-        *rows[2:],
+        *(scores if x is None else x for x in rows[2:]),
+        scores,
         query,
         key,
         _like_rows(v, n_room),
@@ -276,11 +282,19 @@ def attend_backward(
         n_queries,
         n_keys,
         n_heads,
+        scores.shape[-1],
         dropout,
         N_HIDDEN=v.shape[-1],
+        KEEPS=scores.numel() > 0,
         **_constants(v, value, mask, dropout, tiles),
     )
     return d_query, d_key, d_v, d_value
+
+
+def _room_for_scores(value: Tensor, n_queries: int, n_kept: int) -> Tensor:
+    """In half precision if values are; none if nothing is kept."""
+    dtype = torch.float16 if value.dtype.itemsize == 2 else torch.float32
+    return value.new_empty(*value.shape[:2], n_queries if n_kept else 0, n_kept, dtype=dtype)
 
 
 def _constants(

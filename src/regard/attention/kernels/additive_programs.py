@@ -17,11 +17,11 @@ FAR = tl.constexpr(1073741824.0)  # 2^30: tanh is 1 to every digit, and four of 
 
 @triton.jit
 def forward(
-    x, y, v, value, first_key, end_key, mask, seed, output, log_sum,
-    strides, n_queries, n_keys, n_heads, dropout,
+    x, y, v, value, first_key, end_key, mask, seed, output, log_sum, kept_scores,
+    strides, n_queries, n_keys, n_heads, longest, dropout,
     HIDDEN: tl.constexpr, ROOM: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr,
     ROWS: tl.constexpr, STEP: tl.constexpr, MASKED: tl.constexpr, DROPS: tl.constexpr,
-    FAST: tl.constexpr,
+    FAST: tl.constexpr, KEEPS: tl.constexpr,
 ):  # fmt: skip
     """A tile of queries of one group: softmax as it goes over the keys, and the average."""
     n_tiles = tl.cdiv(n_queries, ROWS)
@@ -42,6 +42,10 @@ def forward(
         sees = (cols[None, :] >= first[:, None]) & (cols[None, :] < end[:, None])
         if MASKED:
             sees = sees & _mask(mask, strides, rows[:, None], cols[None, :], n_queries, n_keys)
+        if KEEPS:
+            lines = (tl.cast(group, tl.int64) * n_queries + rows) * longest - first
+            place = kept_scores + lines[:, None] + cols[None, :]
+            tl.store(place, scores.to(kept_scores.dtype.element_ty), mask=sees)
         scores = tl.where(sees, scores, float("-inf"))
         larger = tl.maximum(largest, tl.max(scores, 1))
         p = tl.exp2(scores - larger[:, None])
@@ -65,11 +69,12 @@ def forward(
 
 @triton.jit
 def backward(
-    x, y, query, key, v, value, grad, log_sum, delta, first_query, end_query, mask, seed,
-    shared, d_query, d_key, d_v, d_value, strides, row_strides, n_queries, n_keys, n_heads, dropout,
+    x, y, kept_scores, query, key, v, value, grad, log_sum, delta,
+    first_key, first_query, end_query, mask, seed, shared, d_query, d_key, d_v, d_value,
+    strides, row_strides, n_queries, n_keys, n_heads, longest, dropout,
     N_HIDDEN: tl.constexpr, HIDDEN: tl.constexpr, ROOM: tl.constexpr, WIDTH: tl.constexpr,
     PADDED: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr, MASKED: tl.constexpr,
-    DROPS: tl.constexpr, FAST: tl.constexpr,
+    DROPS: tl.constexpr, FAST: tl.constexpr, KEEPS: tl.constexpr,
 ):  # fmt: skip
     """A tile of keys of one group, keys down and queries across; dQ and dv are added up."""
     n_tiles = tl.cdiv(n_keys, ROWS)
@@ -102,7 +107,15 @@ def backward(
         sees = (cols[None, :] >= first[:, None]) & (cols[None, :] < end[:, None])
         if MASKED:
             sees = sees & _mask(mask, strides, cols[None, :], rows[:, None], n_queries, n_keys)
-        scores = _scores(y, x, v, group, n_heads, rows, cols, n_keys, n_queries, HIDDEN, ROOM, FAST)
+        if KEEPS:
+            begin = tl.load(first_key + cols, mask=cols < n_queries, other=0)
+            lines = (tl.cast(group, tl.int64) * n_queries + cols) * longest - begin
+            place = kept_scores + lines[None, :] + rows[:, None]
+            scores = tl.load(place, mask=sees, other=0.0).to(tl.float32)
+        else:
+            scores = _scores(
+                y, x, v, group, n_heads, rows, cols, n_keys, n_queries, HIDDEN, ROOM, FAST
+            )
         do = _rows(grad, WIDTH, cols, n_queries, WIDTH, PADDED)
         used, ds = _weights_back(
             scores, sees, u, do, log_sum, delta, seed, group, rows, cols, n_queries, dropout, DROPS

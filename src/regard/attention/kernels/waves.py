@@ -15,7 +15,6 @@ up to 10. Farther than `FARTHEST` it is for `additive.py` again.
 Scores are made for some heads and rows at a time, so memory stays linear in length.
 """
 
-import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -25,39 +24,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.kernels import additive, waves_programs
+from regard.attention.kernels.short import Tiles
+from regard.attention.kernels.sines import Series, series_for
 from regard.attention.kernels.spans import Spans
 
 FARTHEST = 24.0  # of |q| + |k|: here as many instructions are saved as are spent
 LONG = 512  # keys, from which on whole matrices pay
 MOST = 16_384  # keys that a program holds a row of
-PAIRS, PAIRS_BACK = 2**25, 2**24  # scores at once; on the way back more is there beside them
+PAIRS, PAIRS_BACK = 2**25, 5 * 2**22  # scores at once; on the way back more is beside them
 ROWS = 8  # of waves to a program
-
-
-class Series(NamedTuple):
-    """How many sines, and half of the period."""
-
-    n_waves: int
-    half_period: float
-
-
-def series_for(reach: float, error: float) -> Series:
-    """The shortest series that is tanh for |x| <= reach, but for the error.
-
-    Half of the error for the turning back, 1 - tanh(P - x), half for the sines left out.
-    """
-    half_period = reach + math.atanh(1.0 - error / 2)
-    n_waves = 1
-    while _rest(n_waves, half_period) > error / 2:
-        n_waves += 1
-    return Series(n_waves, half_period)
-
-
-def _rest(n_waves: int, half_period: float) -> float:
-    """The amplitudes beyond n: less than a geometric series from the first of them."""
-    x = (2 * n_waves + 1) * math.pi**2 / (2 * half_period)
-    first = 2 * math.pi / (half_period * math.sinh(x))
-    return first / (1 - math.exp(-(math.pi**2) / half_period))
+TILES = Tiles(32, 64, 4, 3)  # queries and keys at once, on the way back of weights
 
 
 def wave_attention(
@@ -118,17 +94,19 @@ def _attend(
     if series is None:
         tiles = additive.forward_tiles(is_long=True)
         x, y = additive.exponentials(query), additive.exponentials(key)
-        found = additive.attend_forward(x, y, v, value, *rules, tiles)
-        return *found, torch.zeros(2, dtype=torch.float64)
+        output, log_sum, _ = additive.attend_forward(x, y, v, value, *rules, tiles)
+        return output, log_sum, torch.zeros(2, dtype=torch.float64)
     output = value.new_empty(*query.shape[:3], value.shape[-1])
     log_sum = v.new_empty(query.shape[:3])
-    for part in _parts(query, key, PAIRS):
-        at, own = (part.batch, part.heads), v[part.heads]
-        of_queries, of_keys = _waves(query[at][:, part.rows], key[at], own, series)
+    n_heads = query.shape[1]
+    for part in _parts(query, key, PAIRS, n_heads):
+        of_queries, of_keys = _waves(query, key, v, part, series)
         scores = torch.bmm(of_queries, of_keys.mT)
         del of_queries, of_keys
-        weights = _weights(scores, part, rules, log_sum[at], value.dtype)
-        torch.bmm(weights, value[at], out=output[at][:, part.rows])
+        weights = _weights(scores, part, rules, log_sum, value.dtype)
+        batch, head = divmod(part.group, n_heads)
+        heads, rows = slice(head, head + part.n_groups), slice(part.row, part.row + part.n_rows)
+        torch.bmm(weights, value[batch, heads], out=output[batch, heads, rows])
         del scores, weights  # the next ones may lie in their place
     return output, log_sum, torch.tensor(series, dtype=torch.float64)
 
@@ -160,37 +138,52 @@ def _attend_backward(
     """Gradients of query, key, value and v."""
     rules = Rules(first_key, end_key, mask, seed, dropout)
     n_waves, half_period = known.tolist()
+    delta = (grad.float() * output.float()).sum(-1)
     if not n_waves:
-        delta = (grad.float() * output.float()).sum(-1)
-        rows = query, key, additive.exponentials(query), additive.exponentials(key)
-        spans, tiles = (first_query, end_query), additive.backward_tiles(is_long=True)
-        d_query, d_key, d_v, d_value = additive.attend_backward(
-            grad, rows, v, value, log_sum, delta, spans, mask, seed, dropout, tiles
-        )
-        d_query, d_v = (d[..., : v.shape[-1]] for d in (d_query, d_v))
-        return d_query.to(query.dtype), d_key, d_value, d_v.sum(0)
+        spans = first_key, first_query, end_query
+        return _back_by_tiles(grad, query, key, value, v, log_sum, delta, spans, rules)
     series = Series(int(n_waves), half_period)
-    d_query, d_key, d_value = map(_like, (query, key, value))
-    d_v, scale = torch.zeros_like(v), _scale(grad, value)
+    gradients = _like(query), _like(key), _like(value), torch.zeros_like(v)
+    scale = _scale(grad, value)
+    n_all = query.shape[0] * query.shape[1]
     sums: tuple[Tensor, ...] = ()  # for the waves of keys, and for values, over parts of queries
-    for part in _parts(query, key, PAIRS_BACK):
-        at, own = (part.batch, part.heads), v[part.heads]
-        q, do = query[at][:, part.rows], grad[at][:, part.rows]
-        of_queries, of_keys = _waves(q, key[at], own, series)
-        scores, d_weights = torch.bmm(of_queries, of_keys.mT), torch.bmm(do, value[at].mT)
-        used, ds = _weights_back(scores, d_weights, part, rules, log_sum[at], scale)
+    for part in _parts(query, key, PAIRS_BACK, n_all):
+        of_queries, of_keys = _waves(query, key, v, part, series)
+        scores = torch.bmm(of_queries, of_keys.mT)
+        so_far = sums[1] if sums else _room_for_sums(value, part)
+        known_rows = grad, value, log_sum, delta
+        ds = _weights_back(scores, known_rows, part, rules, scale, gradients[2], so_far)
         d_of_queries = torch.bmm(ds, of_keys)
         del of_keys  # what comes next may lie in its place
-        now = _product(ds.mT, of_queries), _product(used.mT, do)
-        del scores, d_weights, used, ds, of_queries
-        sums = now if part.is_first else tuple(a.add_(b) for a, b in zip(now, sums, strict=True))
-        d_at = d_query[at][:, part.rows], d_key[at] if part.is_last else None
-        _back_to(*d_at, q, key[at], own, d_of_queries, sums[0], scale, d_v[part.heads], series)
-        del d_of_queries, now
-        if part.is_last:
-            d_value[at] = sums[1]
-            sums = ()
-    return d_query, d_key, d_value, d_v
+        d_of_keys = _product(ds.mT, of_queries)
+        del scores, ds, of_queries
+        if sums:
+            d_of_keys.add_(sums[0])
+        _back_to(gradients, query, key, v, d_of_queries, d_of_keys, scale, part, series)
+        sums = () if part.is_last else (d_of_keys, so_far)
+        del d_of_queries, d_of_keys, so_far
+    return gradients
+
+
+def _back_by_tiles(
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    v: Tensor,
+    log_sum: Tensor,
+    delta: Tensor,
+    spans: tuple[Tensor, Tensor, Tensor],
+    rules: Rules,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The way back of `additive.py`, for rows that are too far."""
+    rows = query, key, additive.exponentials(query), additive.exponentials(key)
+    known, tiles = (log_sum, delta, delta.new_empty(0)), additive.backward_tiles(is_long=True)
+    d_query, d_key, d_v, d_value = additive.attend_backward(
+        grad, rows, v, value, known, spans, rules.mask, rules.seed, rules.dropout, tiles
+    )
+    d_query, d_v = (d[..., : v.shape[-1]] for d in (d_query, d_v))
+    return d_query.to(query.dtype), d_key, d_value, d_v.sum(0)
 
 
 @_attend_backward.register_fake
@@ -231,69 +224,65 @@ def _series(query: Tensor, key: Tensor) -> Series | None:
 
 
 class Part(NamedTuple):
-    """Some heads of a sentence and some of their queries, and whether all come before or after."""
+    """Some heads, of one sentence or several, and some of their queries."""
 
-    batch: int
-    heads: slice
-    rows: slice
-    n_heads: int
+    group: int  # the first head, among those of all sentences
+    n_groups: int
+    row: int
     n_rows: int
-    group: int  # of the first head, among those of all sentences
-    is_first: bool
+    is_first: bool  # whether none of their queries come before
     is_last: bool
 
 
-def _parts(query: Tensor, key: Tensor, most_pairs: int) -> Iterator[Part]:
-    """All of them, so large that no more scores are there at once."""
-    n_batch, all_heads, n_queries, _ = query.shape
+def _parts(query: Tensor, key: Tensor, most_pairs: int, n_together: int) -> Iterator[Part]:
+    """All of them, so large that no more scores are there at once, so many heads in a row."""
+    n_batch, n_heads, n_queries, _ = query.shape
     most_rows = min(n_queries, max(most_pairs // key.shape[2], 1))
-    most_heads = max(most_pairs // (most_rows * key.shape[2]), 1)
-    for batch in range(n_batch):
-        for head in range(0, all_heads, most_heads):
-            n_heads = min(most_heads, all_heads - head)
+    most = max(most_pairs // (most_rows * key.shape[2]), 1)
+    for first in range(0, n_batch * n_heads, n_together):
+        for group in range(first, first + n_together, most):
+            n_groups = min(most, first + n_together - group)
             for row in range(0, n_queries, most_rows):
                 n_rows = min(most_rows, n_queries - row)
-                places = slice(head, head + n_heads), slice(row, row + n_rows)
-                is_last = row + n_rows == n_queries
-                group = batch * all_heads + head
-                yield Part(batch, *places, n_heads, n_rows, group, row == 0, is_last)
+                yield Part(group, n_groups, row, n_rows, row == 0, row + n_rows == n_queries)
 
 
-def _waves(query: Tensor, key: Tensor, v: Tensor, series: Series) -> tuple[Tensor, Tensor]:
+def _waves(
+    query: Tensor, key: Tensor, v: Tensor, part: Part, series: Series
+) -> tuple[Tensor, Tensor]:
     """Of each (heads, rows, frequencies * 2 * hidden), of half precision if they are."""
-    n_heads, n_queries, width = query.shape
-    n_keys, size = key.shape[1], series.n_waves * 2 * width
+    n_keys, width = key.shape[2:]
+    size = series.n_waves * 2 * width
     dtype = torch.float16 if query.dtype.itemsize == 2 else query.dtype
-    of_queries = query.new_empty(n_heads, n_queries, size, dtype=dtype)
-    of_keys = query.new_empty(n_heads, n_keys, size, dtype=dtype)
-    waves_programs.make_waves[(_n_tiles(n_queries) + _n_tiles(n_keys), n_heads)](
-        *(query, key, v, of_queries, of_keys, query.stride(), key.stride(), n_queries, n_keys),
-        *series,
+    of_queries = query.new_empty(part.n_groups, part.n_rows, size, dtype=dtype)
+    of_keys = query.new_empty(part.n_groups, n_keys, size, dtype=dtype)
+    waves_programs.make_waves[(_n_tiles(part.n_rows) + _n_tiles(n_keys), part.n_groups)](
+        *(query, key, v, of_queries, of_keys, query.stride(), key.stride()),
+        *(part.group, part.row, query.shape[1], part.n_rows, n_keys, *series),
         **_constants(width),
     )
     return of_queries, of_keys
 
 
 def _back_to(
-    d_query: Tensor,
-    d_key: Tensor | None,
+    gradients: tuple[Tensor, ...],
     query: Tensor,
     key: Tensor,
     v: Tensor,
     d_of_queries: Tensor,
     d_of_keys: Tensor,
     scale: Tensor,
-    d_v: Tensor,
+    part: Part,
     series: Series,
 ) -> None:
     """Write the gradients of what the waves were made of, of keys if it is time; add to v's."""
-    n_heads, n_queries, width = query.shape
-    n_tiles = _n_tiles(n_queries) + (0 if d_key is None else _n_tiles(key.shape[1]))
-    d_key = key if d_key is None else d_key  # nobody writes to it then
-    waves_programs.gradients_of_waves[(n_tiles, n_heads)](
+    d_query, d_key, _, d_v = gradients
+    n_keys, width = key.shape[2:]
+    n_tiles = _n_tiles(part.n_rows) + (_n_tiles(n_keys) if part.is_last else 0)
+    waves_programs.gradients_of_waves[(n_tiles, part.n_groups)](
         *(query, key, v, d_of_queries, d_of_keys, scale, d_query, d_key, d_v),
         *(query.stride(), key.stride(), d_query.stride(), d_key.stride()),
-        *(n_queries, key.shape[1], *series),
+        *(part.group, part.row, query.shape[1], part.n_rows, n_keys, *series),
         **_constants(width),
     )
 
@@ -311,10 +300,11 @@ def _weights(
 ) -> Tensor:
     """Softmax of the scores, in their place; what a query sees adds up to its logarithm."""
     weights = scores.view(dtype)
-    mask, strides = _mask(rules.mask, part, scores)
-    waves_programs.weights[(part.n_rows, part.n_heads)](
+    n_heads, n_queries = log_sum.shape[1:]
+    mask, strides = _mask(rules.mask, scores)
+    waves_programs.weights[(part.n_rows, part.n_groups)](
         *(scores, rules.first_key, rules.end_key, mask, rules.seed, weights, log_sum, strides),
-        *(part.group, part.rows.start, log_sum.shape[-1], scores.shape[-1], rules.dropout),
+        *(part.group, part.row, n_heads, n_queries, scores.shape[-1], rules.dropout),
         **_row_constants(scores, rules),
     )
     return weights
@@ -322,31 +312,48 @@ def _weights(
 
 def _weights_back(
     scores: Tensor,
-    d_weights: Tensor,
+    known: tuple[Tensor, Tensor, Tensor, Tensor],
     part: Part,
     rules: Rules,
-    log_sum: Tensor,
     scale: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """The weights as they were used, and the gradient of the scores, scaled.
-
-    They lie where the gradient of the weights and the scores were, which nobody needs any more.
-    """
-    mask, strides = _mask(rules.mask, part, scores)
-    waves_programs.weights_back[(part.n_rows, part.n_heads)](
-        *(scores, d_weights, rules.first_key, rules.end_key, mask, rules.seed, log_sum, scale),
-        *(strides, part.group, part.rows.start, log_sum.shape[-1], scores.shape[-1], rules.dropout),
-        **_row_constants(scores, rules),
+    d_value: Tensor,
+    so_far: Tensor,
+) -> Tensor:
+    """The gradient of the scores, scaled, where they were; that of the values if it is time."""
+    grad, value, log_sum, delta = known
+    n_heads, n_queries = log_sum.shape[1:]
+    n_keys, width = value.shape[2:]
+    mask, strides = _mask(rules.mask, scores)
+    waves_programs.weights_back[(triton.cdiv(n_keys, TILES.step), part.n_groups)](
+        *(scores, grad, value, log_sum, delta, d_value, so_far),
+        *(rules.first_key, rules.end_key, mask, rules.seed, scale),
+        *(grad.stride(), value.stride(), d_value.stride(), strides),
+        *(part.group, part.row, int(part.is_first), int(part.is_last), n_heads, n_queries),
+        *(part.n_rows, n_keys, rules.dropout),
+        WIDTH=width,
+        ROOM=max(triton.next_power_of_2(width), 16),
+        ROWS=TILES.rows,
+        KEYS=TILES.step,
+        MASKED=rules.mask is not None,
+        DROPS=rules.dropout > 0,
+        PRECISION="ieee" if value.dtype.itemsize > 2 else None,
+        num_warps=TILES.n_warps,
+        num_stages=TILES.n_stages,
     )
-    return d_weights, scores
+    return scores
 
 
-def _mask(mask: Tensor | None, part: Part, other: Tensor) -> tuple[Tensor, tuple[int, ...]]:
-    """The part's mask as bytes, and its strides; anything if there is none."""
+def _room_for_sums(value: Tensor, part: Part) -> Tensor:
+    """Where gradients of values add up over parts of queries; nowhere if this one has them all."""
+    size = () if part.is_last else (part.n_groups, *value.shape[2:])
+    return value.new_empty(size, dtype=torch.float32)
+
+
+def _mask(mask: Tensor | None, other: Tensor) -> tuple[Tensor, tuple[int, ...]]:
+    """The mask as bytes, and its strides; anything if there is none."""
     if mask is None:
-        return other, (0, 0, 0)
-    own = mask[part.batch, part.heads].view(torch.uint8)
-    return own, own.stride()
+        return other, (0, 0, 0, 0)
+    return mask.view(torch.uint8), mask.stride()
 
 
 def _row_constants(scores: Tensor, rules: Rules) -> dict[str, int]:
