@@ -140,23 +140,32 @@ def multi30k(runs: dict[str, Run]) -> list[str]:
     return [*lines, told(runs["en-de.1"])]
 
 
+def ours_in(runs: dict[str, Run]) -> list[Run]:
+    """What stands beside the peer: the recipe, and its shorter forms."""
+    return [run for name, run in runs.items() if name.startswith("en-de.u") or name == "en-de.1"]
+
+
+def _settings(run: Run) -> str:
+    return ", ".join(run.facts["settings"]) or "the recipe"
+
+
 def peer(runs: dict[str, Run]) -> list[str]:
     """Our score at its minutes, our minutes at its score."""
     theirs = runs["marian.1"]
-    ours = [run for name, run in runs.items() if name.startswith("en-de.u") or name == "en-de.1"]
-    ours.sort(key=lambda run: run.minutes)
+    ours = sorted(ours_in(runs), key=lambda run: run.minutes)
     lines = [
         "# Multi30k, English to German: regard and MarianMT in a plain loop, November 2026",
         "",
-        "The same text, vocabulary, size, batch of 4,096 tokens, schedule and averaging; "
-        f"{theirs.facts['what']}, padded batches, bf16, eager, no validations: "
-        "`benchmarks/peers/train_marianmt.py`.",
+        "The same text, vocabulary, size, batch of 4,096 tokens, kind of schedule and averaging, "
+        f"one after the other on one machine. {theirs.facts['what']}: padded batches, bf16, eager, "
+        "no validations, no R-Drop (`benchmarks/peers/train_marianmt.py`). regard: packed, "
+        f"recorded, with validations. Settings are what differs from "
+        f"`recipes/{theirs.facts['recipe']}`.",
         "",
     ]
-    named = [(f"regard, {run.facts['updates']:,} updates", run) for run in ours]
     rows = [
-        [name, f"{run.facts['target_tokens_per_s']:,}", *run.cells]
-        for name, run in [*named, ("MarianMT", theirs)]
+        [f"{who}: {_settings(run)}", f"{run.facts['target_tokens_per_s']:,}", *run.cells]
+        for who, run in [*(("regard", run) for run in ours), ("MarianMT", theirs)]
     ]
     lines += table("run | target tokens/s | " + HEADS, rows)
     score = "lc Moses"
@@ -279,7 +288,7 @@ def main() -> None:
     runs = runs_in(asked.folder, asked.data)
     made: dict[str, tuple[bool, Callable[[], list[str]]]] = {
         "multi30k": ("en-de.1" in runs, lambda: multi30k(runs)),
-        "multi30k-marianmt": ({"marian.1", "en-de.1"} <= runs.keys(), lambda: peer(runs)),
+        "multi30k-marianmt": ("marian.1" in runs and ours_in(runs) != [], lambda: peer(runs)),
         "multi30k-history": ({"gru.1", "en-de.1"} <= runs.keys(), lambda: history(runs)),
         "tatoeba-fra": ("french.1" in runs, lambda: french(runs, asked.data)),
         "tasks": ("restored.1" in runs, lambda: tasks(runs["restored.1"], asked.data)),
