@@ -3,13 +3,17 @@
 import random
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 
+from regard.attention import padding_mask
 from regard.config import ModelConfig
 from regard.decode import rooms
 from regard.decode.engines.torch import TorchEngine
+from regard.decode.ready import padded_ids
 from regard.decode.search import Search, Sentence
+from regard.decode.slots import Slots
 from regard.model import build_model
 
 EOS = 2
@@ -174,6 +178,33 @@ def test_a_search_that_asks_for_more_is_not_plain(asked):
 def test_a_sentence_that_begins_or_has_to_say_something_is_not_plain():
     assert not rooms.is_plain([Sentence((3, 4), prefix=(5,))], Search(), EOS)
     assert not rooms.is_plain([Sentence((3, 4), terms=(((5,),),))], Search(), EOS)
+
+
+@pytest.mark.parametrize("settings", [{}, {"positions": "rotary"}, {"score": "additive"}])
+@pytest.mark.parametrize("lens", [[1], [6], [3, 1, 9, 5, 1, 2, 16]])
+def test_what_is_read_packed_is_remembered_as_if_padded(settings, lens):
+    """In slots in any order; of the other slots nothing changes."""
+    network, n, draw = engine(**settings).network, len(lens), random.Random(1)
+    slots = Slots(network, Search(beam=2), 9, 16, 8, bos=1, eos=EOS, device=torch.device("cpu"))
+    rows = [tuple(draw.choices(range(3, 12), k=length)) for length in lens]
+    at = np.array([4, 0, 8, 3, 1, 7, 5])[:n]
+    with torch.inference_mode():
+        slots.read(at, rows, np.arange(n) + 1, 0)
+        ids, layout = padded_ids(rows, 0, slots.device)
+        expected = network.decoder.remember(network.encode(ids, layout).output)
+    for own, others in zip(slots.memory, expected, strict=True):
+        for part, other in zip(own, others, strict=True):
+            for row, (slot, length) in enumerate(zip(at, lens, strict=True)):
+                torch.testing.assert_close(
+                    part[slot, :, :length], other[row, :, :length], rtol=1e-5, atol=1e-5
+                )
+            assert not part[np.setdiff1d(np.arange(9), at)].any()
+    assert torch.equal(slots.sees[at], padding_mask(layout.lens, 16))
+    assert slots.limits[at].tolist() == list(range(1, n + 1))
+    is_open, n_said, n_finished = slots.look()
+    assert np.flatnonzero(is_open).tolist() == sorted(at)
+    assert not n_said.any()
+    assert not n_finished.any()
 
 
 @pytest.mark.gpu

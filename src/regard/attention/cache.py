@@ -143,17 +143,18 @@ class Lineage:
     """
 
     owners: Int[Tensor, "N K"]
-    lengths: Int[Tensor, "N"]  # tokens of each row
+    lengths: Int[Tensor, "N"]  # tokens of each row; when it is full, without its last
 
     @classmethod
     def empty(cls, n_rows: int, max_len: int, device: torch.device) -> "Lineage":
         """Room for `max_len` tokens in each of the rows, of which there are none yet."""
-        owners = torch.arange(n_rows, device=device)[:, None].repeat(1, max_len)
+        rows = torch.arange(n_rows, dtype=torch.int32, device=device)
+        owners = rows[:, None].repeat(1, max_len)
         return cls(owners, torch.zeros(n_rows, dtype=torch.int64, device=device))
 
     def places(self) -> Int[Tensor, "N 1"]:
         """Where each row's next token goes; rows that are full write over their last."""
-        return self.lengths[:, None].clamp(max=self.owners.shape[1] - 1)
+        return self.lengths[:, None]
 
     def follow(self, rows: Int[Tensor, "N"], goes_on: Bool[Tensor, "N"]) -> None:
         """The next tokens have been written, and row i goes on from what row `rows[i]` was.
@@ -161,7 +162,8 @@ class Lineage:
         Those that do not go on have nothing any more, and nobody spends time on them.
         """
         self.owners.copy_(self.owners.index_select(0, rows))
-        self.lengths.copy_((self.lengths.index_select(0, rows) + 1) * goes_on)
+        lengths = (self.lengths.index_select(0, rows) + 1).clamp(max=self.owners.shape[1] - 1)
+        self.lengths.copy_(lengths * goes_on)
         self._own_the_next()
 
     def begin_anew(self, rows: Int[Tensor, "_"]) -> None:
@@ -176,8 +178,8 @@ class Lineage:
         self.lengths[: len(rows)] = other.lengths[rows]
 
     def _own_the_next(self) -> None:
-        rows = torch.arange(len(self.owners), device=self.owners.device)[:, None]
-        self.owners.scatter_(1, self.places(), rows)
+        rows = torch.arange(len(self.owners), dtype=torch.int32, device=self.owners.device)
+        self.owners.scatter_(1, self.places(), rows[:, None])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ translations -> joined with the breaks of the lines, and spaces where the langua
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from regard.decode.search import Ids
 from regard.text.scripts import is_unspaced
@@ -17,8 +17,7 @@ from regard.text.tokenizer import Tokenizer
 _BREAK = re.compile(r"(\s*[\n\r\u2028\u2029]\s*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """A text in parts, and what stands before each and after the last: line breaks, or nothing."""
 
     parts: tuple[str, ...]
@@ -51,7 +50,8 @@ def passage(text: str, fits: Callable[[str], bool]) -> Passage:
 
 def is_blank(text: str) -> bool:
     """Whether there is nothing to be seen: spaces, controls, marks that show nothing."""
-    return all(unicodedata.category(char)[0] in "ZC" for char in text)
+    # what Python calls printable is all that is of no such category, and the space
+    return not any(map(str.isprintable, text.replace(" ", "")))
 
 
 def spellings(words: str, tokenizer: Tokenizer) -> tuple[Ids, ...]:

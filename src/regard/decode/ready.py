@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -10,8 +11,10 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.attention.layout import Padded
+from regard.attention.layout import Packed, Padded
 from regard.decode.search import Ids, Search, Sentence
+
+MULTIPLE = 16  # of tokens in a packed row
 
 
 class State(Protocol):
@@ -60,6 +63,37 @@ def padded_ids(
     rows: Sequence[Ids], pad: int, device: torch.device
 ) -> tuple[Int[Tensor, "B T"], Padded]:
     """Rows of ids as one tensor, and their lengths."""
-    longest = max(map(len, rows))
-    ids = torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows], device=device)
-    return ids, Padded(torch.tensor([len(row) for row in rows], device=device))
+    ids, lens = _end_to_end(rows)
+    is_id = np.arange(lens.max()) < lens[:, None]
+    table = np.full(is_id.shape, pad, dtype=np.int64)
+    table[is_id] = ids
+    table_ids, table_lens = moved([table.ravel(), lens], device)
+    return table_ids.view(is_id.shape), Padded(table_lens)
+
+
+def packed_ids(
+    rows: Sequence[Ids], pad: int, device: torch.device
+) -> tuple[Int[Tensor, "P"], Packed, int]:
+    """Rows of ids end to end, where each begins and ends, and how many tokens they have.
+
+    Behind them stand sentences of one `pad` each, up to a multiple for which kernels are compiled.
+    """
+    ids, lens = _end_to_end(rows)
+    fill = np.ones(-len(ids) % MULTIPLE, dtype=np.int64)
+    ends = np.concatenate([[0], lens, fill]).cumsum()
+    row_ids, offsets = moved([np.concatenate([ids, fill * pad]), ends], device)
+    return row_ids, Packed(offsets.int(), int(lens.max())), len(ids)
+
+
+def moved(
+    numbers: Sequence[NDArray[np.int64]], device: torch.device
+) -> tuple[Int[Tensor, "_"], ...]:
+    """The same numbers on a device, in one copy."""
+    together = torch.from_numpy(np.concatenate(numbers)).to(device)
+    return together.split([len(own) for own in numbers])
+
+
+def _end_to_end(rows: Sequence[Ids]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The ids of all rows, and the length of each."""
+    lens = np.fromiter(map(len, rows), np.int64, len(rows))
+    return np.fromiter(chain.from_iterable(rows), np.int64, lens.sum()), lens

@@ -14,13 +14,15 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from regard.attention.scores import ScaledDotScore
+from regard.decode.finished import Finished
 from regard.decode.ready import limit
-from regard.decode.rules import rules_of
+from regard.decode.rules import Numbers, rules_of
 from regard.decode.search import Hypothesis, Search, Sentence
-from regard.decode.slots import Finished, Slots
+from regard.decode.slots import Slots
 from regard.model.transformer import Transformer
 
 ROWS = 4096  # beams of all slots together
@@ -113,36 +115,33 @@ class Rooms:
         found: list[list[Hypothesis]] = [[] for _ in sentences]
         # the longest first: those that end together are read together, and few are left to wait for
         waiting = deque(sorted(range(len(sentences)), key=limits.__getitem__, reverse=True))
-        owners = [-1] * slots.n_slots
-        done: list[tuple[int, Finished]] = []
-        while waiting or max(owners) >= 0:
-            free = [slot for slot, owner in enumerate(owners) if owner < 0]
+        owners = np.full(slots.n_slots, -1)
+        done: list[tuple[Numbers, Finished]] = []
+        while waiting or owners.max() >= 0:
+            free = np.flatnonzero(owners < 0)
             if waiting and len(free) >= READ * len(owners):
                 free = free[: len(waiting)]
                 chosen = [waiting.popleft() for _ in free]
-                for slot, number in zip(free, chosen, strict=True):
-                    owners[slot] = number
+                owners[free] = chosen
                 rows = [sentences[number].ids for number in chosen]
-                slots.read(free, rows, [limits[number] for number in chosen], self.pad)
+                slots.read(free, rows, np.array([limits[n] for n in chosen]), self.pad)
             for _ in range(LOOK):
                 step()
-            for number, own in done:  # read off while the GPU is at the next steps
-                found[number] = own.hypotheses(search)
-            is_open = slots.is_open.tolist()  # the one place where anybody waits
-            closed = [slot for slot, owner in enumerate(owners) if owner >= 0 and not is_open[slot]]
-            finished = slots.finished(closed)
-            done = [(owners[slot], own) for slot, own in zip(closed, finished, strict=True)]
-            for slot in closed:
-                owners[slot] = -1
-            left = [slot for slot, owner in enumerate(owners) if owner >= 0]
+            _read_off(done, search, found)  # while the GPU is at the next steps
+            is_open, *counts = slots.look()  # the one place where anybody waits
+            closed = np.flatnonzero((owners >= 0) & ~is_open)
+            if len(closed):
+                finished = slots.finished(closed, *(count[closed] for count in counts))
+                done.append((owners[closed], finished))
+            owners[closed] = -1
+            left = np.flatnonzero(owners >= 0)
             is_crowd = search.beam * len(owners) > FEWEST and len(left) <= LEFT * len(owners)
-            if left and not waiting and is_crowd:
+            if len(left) and not waiting and is_crowd:
                 fewer, step = self._slots(len(left), shape, search)
                 fewer.take(slots, left)
-                slots, owners = fewer, [owners[slot] for slot in left]
-                owners += [-1] * (slots.n_slots - len(owners))
-        for number, own in done:
-            found[number] = own.hypotheses(search)
+                staying, owners = owners[left], np.full(fewer.n_slots, -1)
+                slots, owners[: len(left)] = fewer, staying
+        _read_off(done, search, found)
         return found
 
     def _slots(
@@ -171,6 +170,16 @@ class Rooms:
         slots, step = self.kept[n_slots]
         slots.close()
         return slots, step
+
+
+def _read_off(
+    done: list[tuple[Numbers, Finished]], search: Search, found: list[list[Hypothesis]]
+) -> None:
+    """What the sentences of these numbers have come to, put where it is found; nothing is left."""
+    while done:
+        numbers, finished = done.pop()
+        for number, hypotheses in zip(numbers.tolist(), finished.hypotheses(search), strict=True):
+            found[number] = hypotheses
 
 
 def _up_to(n: int, step: int) -> int:

@@ -10,7 +10,6 @@ those of `beam.py`, for searches without rules; one beam is the greedy search.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,11 +20,14 @@ from torch import Tensor
 from regard.attention import kernels
 from regard.attention.cache import Lineage, SlotKVCache
 from regard.attention.masks import padding_mask
-from regard.decode.ready import padded_ids
-from regard.decode.search import Hypothesis, Ids, Search
+from regard.decode.finished import Finished, fetched
+from regard.decode.ready import moved, packed_ids
+from regard.decode.rules import Numbers
+from regard.decode.search import Ids, Search
 from regard.model.transformer import Transformer, TransformerState
 
 if kernels.ARE_HERE:
+    from regard.attention.kernels.choose import MOST_BEAMS, choose
     from regard.attention.kernels.likeliest import can_hold, likeliest
 
 
@@ -42,7 +44,7 @@ class _Written:
     def empty(cls, n_slots: int, n_steps: int, beam: int, device: torch.device) -> "_Written":
         """Room for so many steps, and one for slots that are closed."""
         room = (n_slots, n_steps + 1, beam)
-        words, parents, ends = torch.zeros(3, *room, dtype=torch.int64, device=device)
+        words, parents, ends = torch.zeros(3, *room, dtype=torch.int32, device=device)
         scores = torch.zeros(room, dtype=torch.float64, device=device)
         return cls(words, parents, scores, ends)
 
@@ -55,11 +57,11 @@ class _Written:
         """One step of every slot, each at its own place."""
         for part, column in zip(self.parts, columns_BW, strict=True):
             place = step_B[:, None, None].expand(-1, 1, part.shape[2])
-            part.scatter_(1, place, column[:, None])
+            part.scatter_(1, place, column[:, None].to(part.dtype))
 
-    def of(self, slots: Int[Tensor, "_"], n_steps: int) -> tuple[NDArray[Any], ...]:
-        """What these slots wrote in their first steps, beside the device."""
-        return tuple(part[:, :n_steps].index_select(0, slots).cpu().numpy() for part in self.parts)
+    def of(self, slots: Int[Tensor, "_"], n_steps: int) -> tuple[Tensor, ...]:
+        """What these slots wrote in their first steps."""
+        return tuple(part[:, :n_steps].index_select(0, slots) for part in self.parts)
 
 
 class Slots:
@@ -78,8 +80,7 @@ class Slots:
         device: torch.device,
     ) -> None:
         self.network, self.device = network, device
-        self.beam, self.penalty = search.beam, search.length_penalty
-        self.bos, self.eos, self.max_len = bos, eos, max_len
+        self.beam, self.bos, self.eos, self.max_len = search.beam, bos, eos, max_len
         like = network.decoder.remember(network.source.weight.new_zeros(1, 1, _width(network)))
         n_rows = n_slots * self.beam
         self.lineage = Lineage.empty(n_rows, max_len, device)
@@ -94,6 +95,8 @@ class Slots:
         self.n_said, self.limits, self.n_finished = torch.zeros(
             3, n_slots, dtype=torch.int64, device=device
         )
+        lengths = torch.arange(1, max_len + 2, dtype=torch.float64, device=device)
+        self.norms = lengths**search.length_penalty  # of scores, by how many words were said before
         self.first_rows = torch.arange(n_slots, device=device)[:, None] * self.beam
         self.written = _Written.empty(n_slots, max_len, self.beam, device)
 
@@ -102,35 +105,41 @@ class Slots:
         """How many there are."""
         return len(self.is_open)
 
-    def read(
-        self, slots: Sequence[int], rows: Sequence[Ids], limits: Sequence[int], pad: int
-    ) -> None:
+    def read(self, slots: Numbers, rows: Sequence[Ids], limits: Numbers, pad: int) -> None:
         """New sentences into slots that are free."""
-        at = torch.tensor(slots, device=self.device)
-        ids, layout = padded_ids(rows, pad, self.device)
-        remembered = self.network.decoder.remember(self.network.encode(ids, layout).output)
-        for own, new in zip(self.memory, remembered, strict=True):
-            for part, fresh in zip(own, new, strict=True):
-                part[:, :, : ids.shape[1]].index_copy_(0, at, fresh)
-        self.sees.index_copy_(0, at, padding_mask(layout.lens, self.sees.shape[-1]))
+        at, own_limits = moved([slots, limits], self.device)
+        self._remember(at, rows, pad)
         first = torch.full((self.beam,), -torch.inf, dtype=torch.float64, device=self.device)
         first[0] = 0.0  # all beams begin alike, so one of them does
         self.totals[at] = first
         self.token.view(-1, self.beam)[at] = self.bos
         self.n_said[at], self.n_finished[at] = 0, 0
-        self.limits[at] = torch.tensor(limits, device=self.device)
+        self.limits[at] = own_limits
         self.is_open[at] = True
         own_rows = self.first_rows[at] + torch.arange(self.beam, device=self.device)
         self.lineage.begin_anew(own_rows.flatten())
+
+    def _remember(self, at: Int[Tensor, "_"], rows: Sequence[Ids], pad: int) -> None:
+        """The sources, packed while they are read, as no two need be of one length."""
+        ids, layout, n_tokens = packed_ids(rows, pad, self.device)
+        output = self.network.encode(ids, layout).output
+        slots = at[layout.sentences(len(ids))[:n_tokens]]
+        places = layout.positions(len(ids))[:n_tokens]
+        remembered = self.network.decoder.remember(output[None, :n_tokens])
+        for own, new in zip(self.memory, remembered, strict=True):
+            for part, [fresh] in zip(own, new, strict=True):
+                part[slots, :, places] = fresh.transpose(0, 1)
+        lens = layout.lens[: len(rows)]
+        self.sees.index_copy_(0, at, padding_mask(lens, self.sees.shape[-1]))
 
     def close(self) -> None:
         """Nobody is in any slot."""
         self.is_open.zero_()
         self.lineage.lengths.zero_()
 
-    def take(self, others: "Slots", slots: Sequence[int]) -> None:
+    def take(self, others: "Slots", slots: Numbers) -> None:
         """Go on with what is in these slots of others that are as long, in the first ones here."""
-        at = torch.tensor(slots, device=self.device)
+        [at] = moved([slots], self.device)
         n_rows = len(slots) * self.beam
         rows = (others.first_rows[at] + torch.arange(self.beam, device=self.device)).flatten()
         self.lineage.take(others.lineage, rows, self.beam)
@@ -152,10 +161,25 @@ class Slots:
         """One word more in every slot that is open."""
         state = TransformerState(self.caches, self.memory, self.sees)
         logits, _ = self.network.step(self.token, state)
-        best, beams, words = self._candidates(logits)
+        n = min(2 * self.beam, logits.shape[-1])
+        has_kernels = kernels.can_take(logits)
+        if has_kernels and can_hold(logits, n):
+            likely = likeliest(logits, n)
+        else:
+            likely = logits.float().log_softmax(-1).topk(n)
+        if has_kernels and self.beam <= MOST_BEAMS:
+            own = self.token, self.totals, self.is_open
+            counts = self.n_said, self.limits, self.n_finished
+            choose(*likely, self.norms, self.eos, *own, counts, self.written.parts, self.lineage)
+        else:
+            self._choose(*likely)
+
+    def _choose(self, log_p: Float[Tensor, "N _"], likely: Int[Tensor, "N _"]) -> None:
+        """One word more in every slot that is open, of the likeliest of each row."""
+        best, beams, words = self._candidates(log_p, likely)
         is_end = words == self.eos
-        length = (self.n_said + 1).double()[:, None]
-        ends = torch.where(is_end, best / length**self.penalty, -torch.inf)[:, : self.beam]
+        ends = torch.where(is_end, best / self.norms[self.n_said][:, None], -torch.inf)
+        ends = ends[:, : self.beam]
         n_finished = self.n_finished + ends.isfinite().sum(1)
         goes_on = self.is_open & (n_finished < self.beam)
 
@@ -175,63 +199,25 @@ class Slots:
         self.is_open.copy_(has_more)
         self.lineage.follow(rows.flatten(), has_more.repeat_interleave(self.beam))
 
-    def _candidates(self, logits: Float[Tensor, "N V"]) -> tuple[Tensor, Tensor, Tensor]:
+    def _candidates(self, log_p: Tensor, words: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Twice as many as there are beams, the best first: totals, beams and words."""
-        n = min(2 * self.beam, logits.shape[-1])
-        if kernels.can_take(logits) and can_hold(logits, n):
-            log_p, words = likeliest(logits, n)
-        else:
-            log_p, words = logits.float().log_softmax(-1).topk(n)
         totals = (self.totals.flatten()[:, None] + log_p.double()).view(len(self.totals), -1)
         order = totals.argsort(dim=1, descending=True, stable=True)[:, : 2 * self.beam]
         words = words.view(len(self.totals), -1).gather(1, order)
-        return totals.gather(1, order), order // n, words
+        return totals.gather(1, order), order // log_p.shape[1], words
 
-    def finished(self, slots: Sequence[int]) -> list["Finished"]:
+    def look(self) -> tuple[NDArray[np.bool_], Numbers, Numbers]:
+        """Which slots are open, and how many words and ends each has: one wait for all."""
+        counts = torch.stack([self.is_open.long(), self.n_said, self.n_finished])
+        is_open, n_said, n_finished = counts.cpu().numpy()
+        return is_open > 0, n_said, n_finished
+
+    def finished(self, slots: Numbers, n_said: Numbers, n_finished: Numbers) -> Finished:
         """What the sentences in these slots have come to; the slots may be used again."""
-        if not slots:
-            return []
-        at = torch.tensor(slots, device=self.device)
-        counts = torch.stack([self.n_said[at], self.n_finished[at]]).tolist()
-        written = self.written.of(at, max(counts[0]))
-        columns = *written, self.totals[at].cpu().numpy(), *counts
-        return [Finished(*own) for own in zip(*columns, strict=True)]
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """All that one sentence's search has written down."""
-
-    words: NDArray[Any]
-    parents: NDArray[Any]
-    end_scores: NDArray[Any]
-    end_parents: NDArray[Any]
-    totals: NDArray[Any]
-    n_said: int
-    n_finished: int
-
-    def hypotheses(self, search: Search) -> list[Hypothesis]:
-        """The best of them, the best first; only these are read off."""
-        n = self.n_said
-        ended = np.argwhere(np.isfinite(self.end_scores[:n])).tolist()
-        found = [(float(self.end_scores[t, c]), t, self.end_parents[t, c]) for t, c in ended]
-        if self.n_finished < search.beam:  # the others have not come to an end
-            scores = (self.totals / n**search.length_penalty).tolist()
-            found += [(score, n, beam) for beam, score in enumerate(scores) if np.isfinite(score)]
-        found.sort(key=lambda one: -one[0])
-        return [
-            Hypothesis(_said(self.words, self.parents, t, beam), score, t < n)
-            for score, t, beam in found[: search.nbest]
-        ]
-
-
-def _said(words: NDArray[np.int64], parents: NDArray[np.int64], n: int, beam: int) -> Ids:
-    """The first n words of a beam, followed back."""
-    said = []
-    for t in range(n - 1, -1, -1):
-        said.append(int(words[t, beam]))
-        beam = parents[t, beam]
-    return tuple(reversed(said))
+        [at] = moved([slots], self.device)
+        words, parents, end_scores, end_parents = self.written.of(at, int(n_said.max()))
+        own = end_scores, self.totals[at], words, parents, end_parents
+        return Finished(n_said, n_finished, *fetched(own))
 
 
 def _room(like: Tensor, n_slots: int, src_len: int) -> Tensor:

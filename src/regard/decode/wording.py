@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from regard.decode.passage import Passage, is_blank, passage, spellings
 from regard.decode.results import Alignment, Alternative, Share, Translation, links_of, shares_of
@@ -13,12 +13,12 @@ from regard.text.scripts import is_mostly_han, stands_in
 from regard.text.tokenizer import Tokenizer
 
 Direction = tuple[str, str]
+Spellings = tuple[Ids, ...]
 
 _ASKS = re.compile(r"\s*>>([^<>]+)<<\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """One text on its way: where it goes, and its parts that hold something to translate."""
 
     text: str
@@ -38,6 +38,7 @@ class Wording:
         self.longest = longest
         # Beside its own tokens a source has its end, and maybe the language that is asked for.
         self.asking = frozenset(src.vocab.languages.values())
+        self.room = longest - 1 - bool(self.asking)
 
     def asked(
         self,
@@ -56,16 +57,19 @@ class Wording:
         stripped = [text.strip() for text in bare_texts]
         # One look at all texts together is much faster than one at each.
         encoded = self.src.encode_all(stripped)
+        ways = {way: self._ways(way) for way in dict.fromkeys(wanted)}
         asked = []
         for text, bare, ids, way in zip(texts, stripped, encoded, wanted, strict=True):
-            direction = self._direction(text, way)
-            parts = self._passage(bare, ids)
-            sentences = []
-            for number, part in enumerate(parts.parts):
-                row = tuple(ids if part == bare else self.src.encode(part))
-                asks = tuple(spelled for word, spelled in said.items() if stands_in(word, part))
-                sentence = Sentence(self._source(row, direction), () if number else begun, asks)
-                sentences.append(None if is_blank(part) else sentence)
+            direction = _written_in(text, ways[way])
+            parts, rows = self._passage(bare, ids)
+            sentences: list[Sentence | None] = []
+            for part, row in zip(parts.parts, rows, strict=True):
+                if row is None:
+                    sentences.append(None)
+                    continue
+                asks = _standing_in(part, said) if said else ()
+                source = self._source(row, direction)
+                sentences.append(Sentence(source, () if sentences else begun, asks))
             asked.append(Asked(text, direction, parts, tuple(sentences)))
         return asked
 
@@ -83,17 +87,17 @@ class Wording:
             ways.append((way[0], one[1]) if one and asks else way)
         return bare, ways
 
-    def _passage(self, text: str, ids: Sequence[int]) -> Passage:
+    def _passage(self, text: str, ids: list[int]) -> tuple[Passage, list[list[int] | None]]:
+        """The text in parts, and the ids of each; a blank one has none."""
         if is_blank(text):
-            return Passage(("",), ("", ""))
-        if self._fit(ids) and len(text.splitlines()) == 1:
-            return Passage((text,), ("", ""))  # as almost always, so it need not be measured again
-        return passage(text, lambda part: self._fit(self.src.encode(part)))
+            return Passage(("",), ("", "")), [None]
+        if len(ids) <= self.room and len(text.splitlines()) == 1:
+            return Passage((text,), ("", "")), [ids]  # as almost always: it need not be done again
+        encode = self.src.encode
+        own = passage(text, lambda part: len(encode(part)) <= self.room)
+        return own, [None if is_blank(part) else encode(part) for part in own.parts]
 
-    def _fit(self, ids: Sequence[int]) -> bool:
-        return bool(self.asking) + len(ids) + 1 <= self.longest
-
-    def _source(self, ids: Ids, direction: Direction) -> Ids:
+    def _source(self, ids: Sequence[int], direction: Direction) -> Ids:
         vocab = self.src.vocab
         # A model of others may also go to the language that it has no token for.
         asks = (vocab.languages[direction[1]],) if direction[1] in vocab.languages else ()
@@ -102,9 +106,9 @@ class Wording:
     def pair(self, src: str, tgt: str, tgt_lang: str) -> tuple[Ids, Ids]:
         """The ids of a source and a given translation, both with their ends."""
         [src], [way] = self._asking_in_text([src], [("", tgt_lang)])
-        direction = self._direction(src, way)
+        direction = _written_in(src, self._ways(way))
         ids = (
-            self._source(tuple(self.src.encode(src.strip())), direction),
+            self._source(self.src.encode(src.strip()), direction),
             (*self.tgt.encode(tgt.strip()), self.tgt.vocab.eos),
         )
         for side, row in zip((Word("source"), Word("translation")), ids, strict=True):
@@ -118,8 +122,8 @@ class Wording:
                 )
         return ids
 
-    def _direction(self, text: str, wanted: Direction) -> Direction:
-        """The direction asked for, or else the one whose source is written in the text's script."""
+    def _ways(self, wanted: Direction) -> list[Direction]:
+        """The directions that are as asked for."""
         ways = [
             way
             for way in self.directions
@@ -131,10 +135,7 @@ class Wording:
                 asked=_arrow(wanted),
                 known=", ".join(map(_arrow, self.directions)),
             )
-        if len(ways) == 1:
-            return ways[0]
-        is_chinese = is_mostly_han(text)
-        return next((way for way in ways if way[0].startswith("zh") == is_chinese), ways[0])
+        return ways
 
     def forbidden(self, words: Iterable[str]) -> tuple[Ids, ...]:
         """What must not be said, so that none of the words is."""
@@ -148,26 +149,33 @@ class Wording:
         return [self._translation(one, rest) for one in asked]
 
     def _translation(self, asked: Asked, found: Iterator[list[Hypothesis]]) -> Translation:
-        parts = [None if one is None else (one, next(found)) for one in asked.sentences]
-        n_best = max((len(part[1]) for part in parts if part is not None), default=1)
-        alternatives = [
-            # A part with fewer hypotheses than another has its last in all that follow.
-            self._alternative(asked, [p and (p[0], p[1][min(rank, len(p[1]) - 1)]) for p in parts])
-            for rank in range(n_best)
-        ]
+        match asked.sentences:
+            case (Sentence() as sentence,):  # as almost always: there is nothing to put together
+                alternatives = [self._alone(sentence, one) for one in next(found)]
+            case sentences:
+                parts = [[None] if one is None else next(found) for one in sentences]
+                n_best = max(map(len, parts))
+                # A part with fewer hypotheses than another has its last in all that follow.
+                ranks = zip(*[own + own[-1:] * (n_best - len(own)) for own in parts], strict=True)
+                alternatives = [self._together(asked, rank) for rank in ranks]
         return Translation(asked.text, *asked.direction, tuple(alternatives))
 
-    def _alternative(
-        self, asked: Asked, parts: Sequence[tuple[Sentence, Hypothesis] | None]
-    ) -> Alternative:
-        texts = ["" if part is None else self._said(part[1]) for part in parts]
-        real = [part for part in parts if part is not None]
-        scores = [hypothesis.score for _, hypothesis in real]
+    def _alone(self, sentence: Sentence, said: Hypothesis) -> Alternative:
+        """A text of one part."""
+        alignment = None if said.attention is None else self._alignment([(sentence, said)])
+        return Alternative(self._said(said), said.score, said.is_finished, alignment)
+
+    def _together(self, asked: Asked, parts: Sequence[Hypothesis | None]) -> Alternative:
+        """A text of several, or of none that says anything."""
+        texts = ["" if part is None else self._said(part) for part in parts]
+        pairs = zip(asked.sentences, parts, strict=True)
+        real = [(one, part) for one, part in pairs if one is not None and part is not None]
+        scores = [part.score for _, part in real]
         return Alternative(
             asked.passage.joined(texts, asked.direction[1]),
             sum(scores) / len(scores) if scores else 0.0,
-            all(hypothesis.is_finished for _, hypothesis in real),
-            self._alignment(real) if any(h.attention is not None for _, h in real) else None,
+            all(part.is_finished for _, part in real),
+            self._alignment(real) if any(p.attention is not None for _, p in real) else None,
         )
 
     def _said(self, hypothesis: Hypothesis) -> str:
@@ -205,6 +213,19 @@ def sentences_of(asked: Iterable[Asked]) -> list[Sentence]:
 def pieces_of(tokenizer: Tokenizer, ids: Iterable[int]) -> tuple[str, ...]:
     """Ids as the vocabulary writes them."""
     return tuple(tokenizer.vocab.pieces[id] for id in ids)
+
+
+def _written_in(text: str, ways: Sequence[Direction]) -> Direction:
+    """The one direction, or else that whose source is written in the text's script."""
+    if len(ways) == 1:
+        return ways[0]
+    is_chinese = is_mostly_han(text)
+    return next((way for way in ways if way[0].startswith("zh") == is_chinese), ways[0])
+
+
+def _standing_in(part: str, said: Mapping[str, Spellings]) -> tuple[Spellings, ...]:
+    """What has to be said for the words of a part."""
+    return tuple(spelled for word, spelled in said.items() if stands_in(word, part))
 
 
 def _arrow(direction: Direction) -> str:

@@ -182,7 +182,7 @@ def spellings(vocab: Vocabulary, surface: Callable[[str], str]) -> dict[int, byt
 def joined(bytes_of: Mapping[int, bytes], ids: Sequence[int]) -> str:
     """The text of ids; bytes that are no UTF-8, which a model may write, become U+FFFD."""
     try:
-        return b"".join([bytes_of[id] for id in ids]).decode("utf-8", "replace")
+        return b"".join(map(bytes_of.__getitem__, ids)).decode("utf-8", "replace")
     except KeyError as error:
         raise _outside(error.args[0], len(bytes_of)) from None
 

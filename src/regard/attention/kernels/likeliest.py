@@ -51,5 +51,6 @@ def _take(logits, log_p, words, stride, n_words, n, ROOM: tl.constexpr):
     for place in range(n):
         best, word = tl.max(x, 0, return_indices=True)
         tl.store(log_p + row * n + place, best - largest - log_sum)
-        tl.store(words + row * n + place, word)
+        # a row of NaN has no best, but what it says has to be a word
+        tl.store(words + row * n + place, tl.minimum(word, n_words - 1))
         x = tl.where(columns == word, float("-inf"), x)

@@ -77,7 +77,7 @@ def _attend(
     q = _row(query, row * query_strides[0] + head * query_strides[1], columns, in_width)
     k = _row(key, row * key_strides[0] + head * key_strides[1], columns, in_width)
     v = _row(value, row * value_strides[0] + head * value_strides[1], columns, in_width)
-    length = tl.minimum(tl.load(lengths + row), n_places - 1)
+    length = tl.load(lengths + row)
     own = row * strides[0] + head * strides[1] + length * strides[2] + columns
     tl.store(keys + own, k.to(keys.dtype.element_ty), mask=in_width)
     tl.store(values + own, v.to(values.dtype.element_ty), mask=in_width)
@@ -89,7 +89,7 @@ def _attend(
     for at in range(0, length, STEP):
         places = at + tl.arange(0, STEP)
         there = places < length
-        owner = tl.load(owners + row * n_places + places, mask=there, other=0)
+        owner = tl.load(owners + row * n_places + places, mask=there, other=0).to(tl.int64)
         line = owner * strides[0] + head * strides[1] + places * strides[2]
         largest, total, average = _more(
             q, keys, values, line, line, there, columns, in_width, largest, total, average
