@@ -11,6 +11,7 @@ from regard.attention import padding_mask
 from regard.config import ModelConfig
 from regard.decode import rooms
 from regard.decode.engines.torch import TorchEngine
+from regard.decode.finished import Coming
 from regard.decode.ready import padded_ids
 from regard.decode.search import Search, Sentence
 from regard.decode.slots import Slots
@@ -81,6 +82,92 @@ def test_the_last_sentences_go_on_in_fewer_slots(monkeypatch, beam):
     assert len(moves) > 1
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("look", [1, 3])
+@pytest.mark.parametrize("beam", [1, 3])
+def test_what_is_looked_at_a_block_later_is_the_same(monkeypatch, beam, look, is_late):
+    """Even if all that was written is read off at the end, when its slots had others in them."""
+    monkeypatch.setattr(rooms, "ROWS", 6 * beam)
+    monkeypatch.setattr(rooms, "LOOK", look)
+    monkeypatch.setattr(rooms, "LEFT", 0.5)
+    monkeypatch.setattr(rooms, "FEWEST", 1)
+    monkeypatch.setattr(Coming, "is_here", lambda _: not is_late)
+    moves, take = [], rooms.Slots.take
+    monkeypatch.setattr(
+        rooms.Slots, "take", lambda self, *left: moves.append(len(left[1])) or take(self, *left)
+    )
+    search = Search(beam=beam, nbest=beam)
+    ours, some = engine(longest=40), sentences(31)
+    ours._rooms.behind = 1
+    assert_same(ours._found_in_slots(some, search), ours.search(some, search))
+    assert moves
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_sentence_in_a_slot_whose_last_one_is_seen_closed_once_more_is_not_lost(
+    monkeypatch, beam
+):
+    """Every look is older than the sentence that was read since; each still says all it has to."""
+    monkeypatch.setattr(rooms, "ROWS", beam)
+    monkeypatch.setattr(rooms, "LOOK", 1)
+    is_stale, closed = [], rooms.Look.closed
+
+    def seen(look, owners):
+        *_, is_open = look.numbers.here()
+        is_stale.append((look.owners != owners)[~is_open].any())
+        return closed(look, owners)
+
+    monkeypatch.setattr(rooms.Look, "closed", seen)
+    search = Search(beam=beam, nbest=beam, max_len=6)
+    ours, some = engine(), sentences(7)
+    ours._rooms.behind = 1
+    assert_same(ours._found_in_slots(some, search), ours.search(some, search))
+    assert sum(is_stale) == len(some) - 1, "all but the first follow upon another"
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+def test_at_most_one_block_is_issued_in_vain(monkeypatch, behind):
+    monkeypatch.setattr(rooms, "LOOK", 2)
+    steps, recorded = [], rooms._recorded
+    monkeypatch.setattr(
+        rooms, "_recorded", lambda step, on: recorded(lambda: steps.append(step()), on)
+    )
+    ours, some, search = engine(), sentences(6), Search(beam=2, max_len=5)
+    ours.network.output.bias.data[EOS] = -99.0  # nobody ends before
+    ours._rooms.behind = behind
+    assert {len(own[0].ids) for own in ours._found_in_slots(some, search)} == {5}
+    assert len(steps) == 6 + 2 * behind
+
+
+def test_numbers_on_their_way_are_those_that_were_there_when_they_were_asked_for():
+    numbers = torch.arange(3)
+    coming = Coming([numbers, numbers > 1])
+    numbers += 1
+    assert coming.is_here()
+    assert [part.tolist() for part in coming.here()] == [[0, 1, 2], [False, False, True]]
+
+
+def test_there_are_hardly_more_slots_than_sentences():
+    numbers = [1, 2, 7, 8, 9, 16, 17, 1024, 1025, 3000, 4096]
+    assert [rooms._in_eighths(n) for n in numbers] == [
+        *[1, 2, 7, 8, 10, 16, 20, 1024, 1280, 3072, 4096]
+    ]
+
+
+@pytest.mark.parametrize("most", [7, 9, 13])
+def test_the_last_sentences_do_not_move_to_the_slots_that_they_are_in(monkeypatch, most):
+    """Which are kept too, and hardly more than are needed where nearly half of them stay."""
+    monkeypatch.setattr(rooms, "ROWS", most)
+    ours, search = engine(), Search(beam=1)
+    ours._found_in_slots(sentences(most), search)
+    slots, _ = ours._rooms.kept[most]
+    shape = ours._rooms.shape
+    for n in range(1, most // 2 + 1):
+        fewer, _ = ours._rooms._slots(n, shape, search, beside=slots)
+        assert fewer is not slots
+        assert n <= fewer.n_slots < most
+
+
 def test_slots_are_used_again_by_searches_that_are_alike(monkeypatch):
     """And by nobody else: another beam, or longer sentences, want other ones."""
     monkeypatch.setattr(rooms, "LOOK", 1)
@@ -91,12 +178,14 @@ def test_slots_are_used_again_by_searches_that_are_alike(monkeypatch):
     )
     ours, narrow, wide = engine(), Search(beam=2, nbest=2), Search(beam=3, nbest=3)
     for search, some, so_many in (
-        (narrow, sentences(5), [8]),
-        (narrow, sentences(7), [8]),
-        (narrow, sentences(3), [8, 4]),
-        (wide, sentences(3), [8, 4, 4]),
-        (wide, [*sentences(2), Sentence((3,) * 20)], [8, 4, 4, 4]),
-        (narrow, sentences(3), [8, 4, 4, 4, 4]),
+        (narrow, sentences(5), [5]),
+        (narrow, sentences(3), [5]),  # some more than are needed will do ...
+        (narrow, sentences(2), [5, 2]),  # ... but not many more
+        (narrow, sentences(6), [5, 2, 6]),
+        (narrow, sentences(4), [5, 2, 6]),
+        (wide, sentences(3), [5, 2, 6, 3]),
+        (wide, [*sentences(2), Sentence((3,) * 20)], [5, 2, 6, 3, 3]),
+        (narrow, sentences(3), [5, 2, 6, 3, 3, 3]),
     ):
         assert_same(ours._found_in_slots(some, search), ours.search(some, search))
         assert made == so_many
@@ -201,15 +290,44 @@ def test_what_is_read_packed_is_remembered_as_if_padded(settings, lens):
             assert not part[np.setdiff1d(np.arange(9), at)].any()
     assert torch.equal(slots.sees[at], padding_mask(layout.lens, 16))
     assert slots.limits[at].tolist() == list(range(1, n + 1))
-    is_open, n_said, n_finished = slots.look()
+    n_said, n_finished, is_open = slots.look().here()
     assert np.flatnonzero(is_open).tolist() == sorted(at)
     assert not n_said.any()
     assert not n_finished.any()
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("n_slots", [64, 20])
 @pytest.mark.parametrize("beam", [1, 5])
-def test_on_a_gpu_the_recorded_search_finds_what_a_cpu_finds(beam):
+def test_on_a_gpu_the_recorded_search_finds_what_a_cpu_finds(monkeypatch, beam, n_slots):
+    """With a slot for each sentence, or fewer; and the last ones move."""
+    monkeypatch.setattr(rooms, "ROWS", n_slots * beam)
+    monkeypatch.setattr(rooms, "FEWEST", 1)
+    monkeypatch.setattr(rooms, "LOOK", 2)
     search = Search(beam=beam, nbest=beam)
     some = sentences(64)
     assert_same(engine("cuda").search(some, search), engine().search(some, search))
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_nobody_waits_for_what_is_asked_of_slots():
+    """A copy that waits for all that was issued before is an error meanwhile."""
+    network, at = engine("cuda").network, np.array([2, 0])
+    own, fewer = (
+        Slots(network, Search(beam=2), n, 16, 8, bos=1, eos=EOS, device=torch.device("cuda"))
+        for n in (4, 2)
+    )
+    with torch.inference_mode():
+        own.read(at, [(3, 4), (5,)], np.array([8, 1]), 0)
+        own.step()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            look, finished = own.look(), own.finished(at, 1)
+            fewer.take(own, at)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    n_said, _, is_open = look.here()
+    assert n_said.tolist() == [1, 0, 1, 0]
+    assert not is_open[0], "it may say one word"
+    assert [len(part) for part in finished.here()] == [2] * 5
+    assert fewer.n_said.tolist() == [1, 1]

@@ -19,13 +19,43 @@ from regard.decode.search import Hypothesis, Ids, Search
 Numbers = NDArray[Any]
 
 
+class Coming:
+    """Numbers on their way from the device, as they are when they are asked for.
+
+    The copy stands in the device's queue: it waits for what was queued before, and what is queued
+    later waits for it.
+    """
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        """Ask for them, in one copy; those of most bytes stand first."""
+        parts = [x.contiguous().view(torch.uint8).flatten() for x in tensors]
+        together = torch.cat(parts)
+        self._kinds = [
+            (len(part), x.dtype, x.shape) for part, x in zip(parts, tensors, strict=True)
+        ]
+        self._copy = together.to("cpu", non_blocking=True)  # pinned, if it comes from a GPU
+        self._arrived = torch.cuda.Event() if together.is_cuda else None
+        if self._arrived is not None:
+            self._arrived.record()
+
+    def is_here(self) -> bool:
+        """Whether nobody would wait for them."""
+        return self._arrived is None or self._arrived.query()
+
+    def here(self) -> list[Numbers]:
+        """The numbers, waited for if need be."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        copies = self._copy.split([size for size, _, _ in self._kinds])
+        return [
+            copy.view(dtype).view(shape).numpy()
+            for copy, (_, dtype, shape) in zip(copies, self._kinds, strict=True)
+        ]
+
+
 def fetched(tensors: Sequence[Tensor]) -> list[Numbers]:
-    """The same numbers beside the device, in one copy; those of most bytes stand first."""
-    parts = [x.contiguous().view(torch.uint8).flatten() for x in tensors]
-    copies = torch.cat(parts).cpu().split([len(part) for part in parts])
-    return [
-        copy.view(x.dtype).view(x.shape).numpy() for copy, x in zip(copies, tensors, strict=True)
-    ]
+    """The same numbers beside the device."""
+    return Coming(tensors).here()
 
 
 @dataclass(frozen=True, slots=True)

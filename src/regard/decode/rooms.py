@@ -4,8 +4,10 @@ Sentences that need about as much room are searched together, in slots (`slots.p
 many steps does anybody look which sentences are done. Their slots go to sentences that wait, so
 that none idles for the longest; and when nobody waits any more, the last ones move to fewer slots.
 
-On a GPU the step of the slots is recorded and replayed. Slots and recordings are kept for the next
-search that wants such ones, as making them takes longer than searching some sentences.
+On a GPU the step of the slots is recorded and replayed, and what a look has found is asked only
+when the next steps are issued, so that the GPU does not wait for anybody either. Slots and
+recordings are kept for the next search that wants such ones, as making them takes longer than
+searching some sentences.
 """
 
 from collections import defaultdict, deque
@@ -18,7 +20,7 @@ import numpy as np
 import torch
 
 from regard.attention.scores import ScaledDotScore
-from regard.decode.finished import Finished
+from regard.decode.finished import Coming, Finished
 from regard.decode.ready import limit
 from regard.decode.rules import Numbers, rules_of
 from regard.decode.search import Hypothesis, Search, Sentence
@@ -51,6 +53,29 @@ class Shape(NamedTuple):
     max_len: int
 
 
+class Look(NamedTuple):
+    """A look at all slots that was asked for: who was in them then, and what it will find."""
+
+    owners: Numbers
+    numbers: Coming
+
+    def closed(self, owners: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """Slots whose sentences are done and still in them, and words and ends of each."""
+        n_said, n_finished, is_open = self.numbers.here()
+        is_same = (self.owners >= 0) & (self.owners == owners)  # not given to another since
+        slots = np.flatnonzero(is_same & ~is_open)
+        return slots, n_said[slots], n_finished[slots]
+
+
+class Done(NamedTuple):
+    """Sentences that are done, words and ends of each, and what was written, which will come."""
+
+    sentences: Numbers
+    n_said: Numbers
+    n_finished: Numbers
+    written: Coming
+
+
 class Rooms:
     """A network's searches, and the slots that the last ones were in."""
 
@@ -67,6 +92,7 @@ class Rooms:
         """`longest` is as far as the network's positions go."""
         self.network, self.device = network, device
         self.pad, self.bos, self.eos, self.longest = pad, bos, eos, longest
+        self.behind = 1 if device.type == "cuda" else 0  # looks under way while steps are issued
         self.lock = Lock()  # slots are for one search at a time
         self.shape: Shape | None = None
         self.most = 0  # slots of this shape
@@ -77,12 +103,14 @@ class Rooms:
         """For each sentence its `nbest` hypotheses, the best first."""
         rooms: dict[int, list[int]] = defaultdict(list)
         size = WIDE_ROOM if _reads_what_is_there(self.network) else ROOM
-        for number, one in enumerate(sentences):
-            rooms[_up_to(limit(one, search, self.longest), size)].append(number)
+        limits = [limit(one, search, self.longest) for one in sentences]
+        for number, own_limit in enumerate(limits):
+            rooms[_up_to(own_limit, size)].append(number)
         found: list[list[Hypothesis]] = [[] for _ in sentences]
         with self._alone():
             for room, chosen in sorted(rooms.items()):
-                own = self._search_in(room, [sentences[number] for number in chosen], search)
+                some = [sentences[number] for number in chosen]
+                own = self._search_in(room, some, [limits[number] for number in chosen], search)
                 for number, hypotheses in zip(chosen, own, strict=True):
                     found[number] = hypotheses
         return found
@@ -106,9 +134,8 @@ class Rooms:
         self.shape = None
 
     def _search_in(
-        self, room: int, sentences: Sequence[Sentence], search: Search
+        self, room: int, sentences: Sequence[Sentence], limits: Sequence[int], search: Search
     ) -> list[list[Hypothesis]]:
-        limits = [limit(one, search, self.longest) for one in sentences]
         src_len = _up_to(max(len(one.ids) for one in sentences), SOURCE)
         shape = Shape(search.beam, search.length_penalty, src_len, room)
         slots, step = self._slots(len(sentences), shape, search)
@@ -116,7 +143,8 @@ class Rooms:
         # the longest first: those that end together are read together, and few are left to wait for
         waiting = deque(sorted(range(len(sentences)), key=limits.__getitem__, reverse=True))
         owners = np.full(slots.n_slots, -1)
-        done: list[tuple[Numbers, Finished]] = []
+        looks: deque[Look] = deque()
+        done: deque[Done] = deque()
         while waiting or owners.max() >= 0:
             free = np.flatnonzero(owners < 0)
             if waiting and len(free) >= READ * len(owners):
@@ -127,33 +155,43 @@ class Rooms:
                 slots.read(free, rows, np.array([limits[n] for n in chosen]), self.pad)
             for _ in range(LOOK):
                 step()
-            _read_off(done, search, found)  # while the GPU is at the next steps
-            is_open, *counts = slots.look()  # the one place where anybody waits
-            closed = np.flatnonzero((owners >= 0) & ~is_open)
+            looks.append(Look(owners.copy(), slots.look()))
+            _read_off(done, search, found, waits=False)  # while the GPU is at its steps
+            if len(looks) <= self.behind:
+                continue
+            closed, n_said, n_finished = looks.popleft().closed(owners)  # where somebody waits
             if len(closed):
-                finished = slots.finished(closed, *(count[closed] for count in counts))
-                done.append((owners[closed], finished))
+                written = slots.finished(closed, int(n_said.max()))
+                done.append(Done(owners[closed], n_said, n_finished, written))
             owners[closed] = -1
             left = np.flatnonzero(owners >= 0)
             is_crowd = search.beam * len(owners) > FEWEST and len(left) <= LEFT * len(owners)
             if len(left) and not waiting and is_crowd:
-                fewer, step = self._slots(len(left), shape, search)
+                fewer, step = self._slots(len(left), shape, search, beside=slots)
                 fewer.take(slots, left)
+                looks.clear()  # they are at the slots that were left
                 staying, owners = owners[left], np.full(fewer.n_slots, -1)
                 slots, owners[: len(left)] = fewer, staying
-        _read_off(done, search, found)
+        _read_off(done, search, found, waits=True)
         return found
 
     def _slots(
-        self, n_sentences: int, shape: Shape, search: Search
+        self, n_sentences: int, shape: Shape, search: Search, beside: Slots | None = None
     ) -> tuple[Slots, Callable[[], None]]:
-        """Slots for so many sentences, or as many as there can be, all closed; and their step."""
+        """Slots for so many sentences, or as many as there can be, all closed; and their step.
+
+        Those that are kept will do if they are not too many; not those `beside`, which are in use.
+        """
         if shape != self.shape:
             self.forget()  # first, so that there is memory for the new ones
             self.most = _slots_that_fit(self.network, shape, self.device)
             self.shape = shape
-        n_slots = min(1 << (n_sentences - 1).bit_length(), self.most)
-        if n_slots not in self.kept:
+        n_slots = min(_in_eighths(n_sentences), self.most)
+        others = [n for n, (own, _) in self.kept.items() if own is not beside]
+        fitting = [n for n in others if n_slots <= n <= 2 * n_slots]
+        if fitting:
+            n_slots = min(fitting)
+        else:
             if n_slots + sum(self.kept) > 2 * self.most:
                 self.kept = {n: own for n, own in self.kept.items() if n == max(self.kept)}
             slots = Slots(
@@ -173,18 +211,24 @@ class Rooms:
 
 
 def _read_off(
-    done: list[tuple[Numbers, Finished]], search: Search, found: list[list[Hypothesis]]
+    done: deque[Done], search: Search, found: list[list[Hypothesis]], *, waits: bool
 ) -> None:
-    """What the sentences of these numbers have come to, put where it is found; nothing is left."""
-    while done:
-        numbers, finished = done.pop()
-        for number, hypotheses in zip(numbers.tolist(), finished.hypotheses(search), strict=True):
-            found[number] = hypotheses
+    """What sentences have come to, put where it is found: all, or what is there without waiting."""
+    while done and (waits or done[0].written.is_here()):
+        sentences, n_said, n_finished, written = done.popleft()
+        hypotheses = Finished(n_said, n_finished, *written.here()).hypotheses(search)
+        for number, own in zip(sentences.tolist(), hypotheses, strict=True):
+            found[number] = own
 
 
 def _up_to(n: int, step: int) -> int:
     """The next multiple."""
     return -(-n // step) * step
+
+
+def _in_eighths(n: int) -> int:
+    """The next multiple of an eighth of the next power of two."""
+    return _up_to(n, max((1 << (n - 1).bit_length()) // 8, 1))
 
 
 def _reads_what_is_there(network: Transformer) -> bool:

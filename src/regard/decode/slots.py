@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.attention import kernels
 from regard.attention.cache import Lineage, SlotKVCache
+from regard.attention.layout import Packed
 from regard.attention.masks import padding_mask
-from regard.decode.finished import Finished, fetched
-from regard.decode.ready import moved, packed_ids
+from regard.decode.finished import Coming
+from regard.decode.ready import packed_ids
 from regard.decode.rules import Numbers
 from regard.decode.search import Ids, Search
 from regard.model.transformer import Transformer, TransformerState
@@ -107,8 +107,10 @@ class Slots:
 
     def read(self, slots: Numbers, rows: Sequence[Ids], limits: Numbers, pad: int) -> None:
         """New sentences into slots that are free."""
-        at, own_limits = moved([slots, limits], self.device)
-        self._remember(at, rows, pad)
+        packed, layout, n_tokens = packed_ids(rows, pad, torch.device("cpu"))
+        numbers = [packed.numpy(), layout.offsets.numpy(), slots, limits]
+        ids, offsets, at, own_limits = _sent(numbers, self.device)
+        self._remember(at, ids, Packed(offsets.int(), layout.max_len), n_tokens)
         first = torch.full((self.beam,), -torch.inf, dtype=torch.float64, device=self.device)
         first[0] = 0.0  # all beams begin alike, so one of them does
         self.totals[at] = first
@@ -119,9 +121,10 @@ class Slots:
         own_rows = self.first_rows[at] + torch.arange(self.beam, device=self.device)
         self.lineage.begin_anew(own_rows.flatten())
 
-    def _remember(self, at: Int[Tensor, "_"], rows: Sequence[Ids], pad: int) -> None:
+    def _remember(
+        self, at: Int[Tensor, "_"], ids: Int[Tensor, "P"], layout: Packed, n_tokens: int
+    ) -> None:
         """The sources, packed while they are read, as no two need be of one length."""
-        ids, layout, n_tokens = packed_ids(rows, pad, self.device)
         output = self.network.encode(ids, layout).output
         slots = at[layout.sentences(len(ids))[:n_tokens]]
         places = layout.positions(len(ids))[:n_tokens]
@@ -129,7 +132,7 @@ class Slots:
         for own, new in zip(self.memory, remembered, strict=True):
             for part, [fresh] in zip(own, new, strict=True):
                 part[slots, :, places] = fresh.transpose(0, 1)
-        lens = layout.lens[: len(rows)]
+        lens = layout.lens[: len(at)]
         self.sees.index_copy_(0, at, padding_mask(lens, self.sees.shape[-1]))
 
     def close(self) -> None:
@@ -139,7 +142,7 @@ class Slots:
 
     def take(self, others: "Slots", slots: Numbers) -> None:
         """Go on with what is in these slots of others that are as long, in the first ones here."""
-        [at] = moved([slots], self.device)
+        [at] = _sent([slots], self.device)
         n_rows = len(slots) * self.beam
         rows = (others.first_rows[at] + torch.arange(self.beam, device=self.device)).flatten()
         self.lineage.take(others.lineage, rows, self.beam)
@@ -206,18 +209,23 @@ class Slots:
         words = words.view(len(self.totals), -1).gather(1, order)
         return totals.gather(1, order), order // log_p.shape[1], words
 
-    def look(self) -> tuple[NDArray[np.bool_], Numbers, Numbers]:
-        """Which slots are open, and how many words and ends each has: one wait for all."""
-        counts = torch.stack([self.is_open.long(), self.n_said, self.n_finished])
-        is_open, n_said, n_finished = counts.cpu().numpy()
-        return is_open > 0, n_said, n_finished
+    def look(self) -> Coming:
+        """How many words and ends each slot has, and whether it is open."""
+        return Coming([self.n_said, self.n_finished, self.is_open])
 
-    def finished(self, slots: Numbers, n_said: Numbers, n_finished: Numbers) -> Finished:
-        """What the sentences in these slots have come to; the slots may be used again."""
-        [at] = moved([slots], self.device)
-        words, parents, end_scores, end_parents = self.written.of(at, int(n_said.max()))
-        own = end_scores, self.totals[at], words, parents, end_parents
-        return Finished(n_said, n_finished, *fetched(own))
+    def finished(self, slots: Numbers, n_steps: int) -> Coming:
+        """What `Finished` reads off, of slots that are closed; they may be used again at once."""
+        [at] = _sent([slots], self.device)
+        words, parents, end_scores, end_parents = self.written.of(at, n_steps)
+        return Coming([end_scores, self.totals[at], words, parents, end_parents])
+
+
+def _sent(numbers: Sequence[Numbers], device: torch.device) -> tuple[Int[Tensor, "_"], ...]:
+    """The same numbers on a device, in one copy that nobody waits for."""
+    together = torch.from_numpy(np.concatenate(numbers))
+    if device.type == "cuda":
+        together = together.pin_memory()  # else all that is queued would be waited for
+    return together.to(device, non_blocking=True).split([len(own) for own in numbers])
 
 
 def _room(like: Tensor, n_slots: int, src_len: int) -> Tensor:

@@ -70,14 +70,22 @@ def _attend(
     query_strides, key_strides, value_strides, strides, output_strides,
     WIDTH: tl.constexpr, PADDED: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
-    """One head of one row: its own token first, which is written down, then those before it."""
+    """One head of one row: its own token, which is written down, and those before it.
+
+    The first of them are fetched before it is known how many there are, so that nothing waits.
+    """
     row, head = tl.cast(tl.program_id(0), tl.int64), tl.program_id(1)  # far into much memory
-    columns = tl.arange(0, PADDED)
+    columns, places = tl.arange(0, PADDED), tl.arange(0, STEP)
     in_width = columns < WIDTH
+    owners += row * n_places
+    lines = _lines(owners, places, n_places, strides, head)
+    inside = (places < n_places)[:, None] & in_width[None, :]
+    first_keys = tl.load(keys + lines[:, None] + columns[None, :], mask=inside, other=0.0)
+    first_values = tl.load(values + lines[:, None] + columns[None, :], mask=inside, other=0.0)
+    length = tl.load(lengths + row)
     q = _row(query, row * query_strides[0] + head * query_strides[1], columns, in_width)
     k = _row(key, row * key_strides[0] + head * key_strides[1], columns, in_width)
     v = _row(value, row * value_strides[0] + head * value_strides[1], columns, in_width)
-    length = tl.load(lengths + row)
     own = row * strides[0] + head * strides[1] + length * strides[2] + columns
     tl.store(keys + own, k.to(keys.dtype.element_ty), mask=in_width)
     tl.store(values + own, v.to(values.dtype.element_ty), mask=in_width)
@@ -86,14 +94,16 @@ def _attend(
     largest = tl.sum(q * k, 0)
     total = largest * 0.0 + 1.0
     average = v
-    for at in range(0, length, STEP):
-        places = at + tl.arange(0, STEP)
-        there = places < length
-        owner = tl.load(owners + row * n_places + places, mask=there, other=0).to(tl.int64)
-        line = owner * strides[0] + head * strides[1] + places * strides[2]
-        largest, total, average = _more(
-            q, keys, values, line, line, there, columns, in_width, largest, total, average
-        )
+    largest, total, average = _more(
+        q, first_keys, first_values, places < length, largest, total, average
+    )
+    for at in range(STEP, length, STEP):
+        there = at + places < length
+        lines = _lines(owners, at + places, n_places, strides, head)
+        inside = there[:, None] & in_width[None, :]
+        some_keys = tl.load(keys + lines[:, None] + columns[None, :], mask=inside, other=0.0)
+        some_values = tl.load(values + lines[:, None] + columns[None, :], mask=inside, other=0.0)
+        largest, total, average = _more(q, some_keys, some_values, there, largest, total, average)
     output += row * output_strides[0] + head * output_strides[1] + columns
     tl.store(output, (average / total).to(output.dtype.element_ty), mask=in_width)
 
@@ -104,31 +114,38 @@ def _recall(
     query_strides, key_strides, value_strides, mask_stride, key_mask_stride, output_strides,
     WIDTH: tl.constexpr, PADDED: tl.constexpr, STEP: tl.constexpr, PLACES: tl.constexpr,
 ):  # fmt: skip
-    """One head of one query of a sentence; not beyond the last key that it has."""
+    """One head of one query of a sentence; not beyond the last key that it has.
+
+    Here too the first are fetched before that is known.
+    """
     program, head = tl.cast(tl.program_id(0), tl.int64), tl.program_id(1)
     sentence, place = program // n_queries, program % n_queries
-    columns = tl.arange(0, PADDED)
+    columns, places = tl.arange(0, PADDED), tl.arange(0, STEP)
     in_width = columns < WIDTH
-    at_query = sentence * query_strides[0] + head * query_strides[1] + place * query_strides[2]
-    q = _row(query, at_query, columns, in_width) * (scale * 1.4426950408889634)
-    first_key = sentence * key_strides[0] + head * key_strides[1]
-    first_value = sentence * value_strides[0] + head * value_strides[1]
+    keys += sentence * key_strides[0] + head * key_strides[1] + columns[None, :]
+    values += sentence * value_strides[0] + head * value_strides[1] + columns[None, :]
     mask += sentence * mask_stride
+    inside = (places < n_keys)[:, None] & in_width[None, :]
+    first_keys = tl.load(keys + places[:, None] * key_strides[2], mask=inside, other=0.0)
+    first_values = tl.load(values + places[:, None] * value_strides[2], mask=inside, other=0.0)
+    are_seen = tl.load(mask + places * key_mask_stride, mask=places < n_keys, other=0) != 0
     every = tl.arange(0, PLACES)
     is_key = tl.load(mask + every * key_mask_stride, mask=every < n_keys, other=0) != 0
+    at_query = sentence * query_strides[0] + head * query_strides[1] + place * query_strides[2]
+    q = _row(query, at_query, columns, in_width) * (scale * 1.4426950408889634)
     end = tl.max(tl.where(is_key, every + 1, 0), 0)
 
     largest = tl.full((), -1e30, tl.float32)  # no infinity: one from another is no number
     total = tl.zeros((), tl.float32)
     average = tl.zeros((PADDED,), tl.float32)
-    for at in range(0, end, STEP):
-        places = at + tl.arange(0, STEP)
-        there = tl.load(mask + places * key_mask_stride, mask=places < end, other=0) != 0
-        largest, total, average = _more(
-            q, keys, values, first_key + places * key_strides[2],
-            first_value + places * value_strides[2], there, columns, in_width,
-            largest, total, average,
-        )  # fmt: skip
+    largest, total, average = _more(q, first_keys, first_values, are_seen, largest, total, average)
+    for at in range(STEP, end, STEP):
+        some = at + places
+        there = tl.load(mask + some * key_mask_stride, mask=some < end, other=0) != 0
+        inside = (some < end)[:, None] & in_width[None, :]
+        some_keys = tl.load(keys + some[:, None] * key_strides[2], mask=inside, other=0.0)
+        some_values = tl.load(values + some[:, None] * value_strides[2], mask=inside, other=0.0)
+        largest, total, average = _more(q, some_keys, some_values, there, largest, total, average)
     output += sentence * output_strides[0] + head * output_strides[1] + place * output_strides[2]
     norm = tl.where(total > 0.0, total, 1.0)
     tl.store(output + columns, (average / norm).to(output.dtype.element_ty), mask=in_width)
@@ -141,16 +158,19 @@ def _row(x, at, columns, in_width):
 
 
 @triton.jit
-def _more(
-    q, keys, values, key_lines, value_lines, there, columns, in_width, largest, total, average
-):  # fmt: skip
-    """Softmax as it goes: the average so far, and some tokens more."""
-    in_both = there[:, None] & in_width[None, :]
-    k = tl.load(keys + key_lines[:, None] + columns[None, :], mask=in_both, other=0.0)
-    s = tl.where(there, tl.sum(k.to(tl.float32) * q[None, :], 1), float("-inf"))
+def _lines(owners, places, n_places, strides, head):
+    """Where the tokens at these places were written."""
+    owner = tl.load(owners + places, mask=places < n_places, other=0)
+    return tl.cast(owner, tl.int64) * strides[0] + head * strides[1] + places * strides[2]
+
+
+@triton.jit
+def _more(q, keys, values, there, largest, total, average):
+    """Softmax as it goes: the average so far, and some tokens more, those that are there."""
+    s = tl.where(there, tl.sum(keys.to(tl.float32) * q[None, :], 1), float("-inf"))
     larger = tl.maximum(largest, tl.max(s, 0))
     p = tl.exp2(s - larger)
     shrink = tl.exp2(largest - larger)
-    v = tl.load(values + value_lines[:, None] + columns[None, :], mask=in_both, other=0.0)
-    average = average * shrink + tl.sum(p[:, None] * v.to(tl.float32), 0)
+    v = tl.where(there[:, None], values.to(tl.float32), 0.0)  # what is not there may be anything
+    average = average * shrink + tl.sum(p[:, None] * v, 0)
     return larger, total * shrink + tl.sum(p, 0), average

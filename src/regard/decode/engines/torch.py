@@ -63,11 +63,12 @@ class TorchEngine:
         Terms are asked for only where the free search does not say them anyway.
         """
         _check(search, sentences)
-        found = self._found([replace(one, terms=()) for one in sentences], search)
+        free = [replace(one, terms=()) if one.terms else one for one in sentences]
+        found = self._found(free, search)
         lacks = [
             place
             for place, one in enumerate(sentences)
-            if any(lacking(hypothesis.ids, one.terms) for hypothesis in found[place])
+            if one.terms and any(lacking(each.ids, one.terms) for each in found[place])
         ]
         again = self._found([sentences[place] for place in lacks], search)
         for place, hypotheses in zip(lacks, again, strict=True):
@@ -141,8 +142,7 @@ class TorchEngine:
         self, sentences: Sequence[Sentence], search: Search
     ) -> list[list[Hypothesis]]:
         """The same without waiting for the network at every word."""
-        found = self._rooms.search(sentences, search)
-        return [own[: search.nbest] for own in found]
+        return self._rooms.search(sentences, search)
 
     @cached_property
     def _rooms(self) -> Rooms:
