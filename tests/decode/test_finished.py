@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.decode.finished import Finished, fetched
+from regard.decode.finished import Coming, Finished
 from regard.decode.search import Hypothesis, Search
 
 STEPS, WORDS = 7, 50
@@ -85,5 +85,5 @@ def test_numbers_of_all_types_come_in_one_copy_as_they_are():
         torch.zeros(2, 0, dtype=torch.int32),
         torch.tensor([[[7]], [[-8]]], dtype=torch.int32),
     ]
-    for ours, tensor in zip(fetched(tensors), tensors, strict=True):
+    for ours, tensor in zip(Coming(tensors).here(), tensors, strict=True):
         np.testing.assert_array_equal(ours, tensor.numpy(), strict=True)

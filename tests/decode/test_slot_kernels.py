@@ -100,7 +100,7 @@ def test_the_kernel_chooses_what_torch_chooses(
             limits = np.array(random.Random(step).choices([1, 3, 8], k=len(free)))
             for one in (found, expected):
                 one.read(free, [(3, 4)] * len(free), limits, 0)
-        logits = 2.0 * torch.randn(6 * beam, n_words, device=DEVICE)
+        logits = 2.0 * torch.randn(6 * beam, n_words).to(DEVICE)
         logits[:, eos] += 2.0
         if has_ties:  # within a row and between rows
             logits = logits[:1].round().clamp(-1, 4).expand_as(logits)
@@ -123,7 +123,7 @@ def test_what_is_no_number_ends_a_sentence_and_harms_no_other(use_kernels, beam)
     ours = some_slots(Search(beam=beam), 3, 8, eos=2)
     ours.read(np.arange(3), [(3, 4), (5,), (6,)], np.array([8, 8, 8]), 0)
     use_kernels(True)
-    logits = torch.randn(3 * beam, 11, device=DEVICE)
+    logits = torch.randn(3 * beam, 11).to(DEVICE)
     logits[:, 2] = -9.0
     logits[:beam] = torch.nan  # all beams of the first
     step_after(ours, logits)

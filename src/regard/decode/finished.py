@@ -53,11 +53,6 @@ class Coming:
         ]
 
 
-def fetched(tensors: Sequence[Tensor]) -> list[Numbers]:
-    """The same numbers beside the device."""
-    return Coming(tensors).here()
-
-
 @dataclass(frozen=True, slots=True)
 class Finished:
     """All that the searches of some sentences have written down, by sentence, step and beam."""

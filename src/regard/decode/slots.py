@@ -11,7 +11,6 @@ those of `beam.py`, for searches without rules; one beam is the greedy search.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -21,7 +20,7 @@ from regard.attention.cache import Lineage, SlotKVCache
 from regard.attention.layout import Packed
 from regard.attention.masks import padding_mask
 from regard.decode.finished import Coming
-from regard.decode.ready import packed_ids
+from regard.decode.ready import moved, packed_ids
 from regard.decode.rules import Numbers
 from regard.decode.search import Ids, Search
 from regard.model.transformer import Transformer, TransformerState
@@ -109,7 +108,7 @@ class Slots:
         """New sentences into slots that are free."""
         packed, layout, n_tokens = packed_ids(rows, pad, torch.device("cpu"))
         numbers = [packed.numpy(), layout.offsets.numpy(), slots, limits]
-        ids, offsets, at, own_limits = _sent(numbers, self.device)
+        ids, offsets, at, own_limits = moved(numbers, self.device)
         self._remember(at, ids, Packed(offsets.int(), layout.max_len), n_tokens)
         first = torch.full((self.beam,), -torch.inf, dtype=torch.float64, device=self.device)
         first[0] = 0.0  # all beams begin alike, so one of them does
@@ -142,7 +141,7 @@ class Slots:
 
     def take(self, others: "Slots", slots: Numbers) -> None:
         """Go on with what is in these slots of others that are as long, in the first ones here."""
-        [at] = _sent([slots], self.device)
+        [at] = moved([slots], self.device)
         n_rows = len(slots) * self.beam
         rows = (others.first_rows[at] + torch.arange(self.beam, device=self.device)).flatten()
         self.lineage.take(others.lineage, rows, self.beam)
@@ -215,17 +214,9 @@ class Slots:
 
     def finished(self, slots: Numbers, n_steps: int) -> Coming:
         """What `Finished` reads off, of slots that are closed; they may be used again at once."""
-        [at] = _sent([slots], self.device)
+        [at] = moved([slots], self.device)
         words, parents, end_scores, end_parents = self.written.of(at, n_steps)
         return Coming([end_scores, self.totals[at], words, parents, end_parents])
-
-
-def _sent(numbers: Sequence[Numbers], device: torch.device) -> tuple[Int[Tensor, "_"], ...]:
-    """The same numbers on a device, in one copy that nobody waits for."""
-    together = torch.from_numpy(np.concatenate(numbers))
-    if device.type == "cuda":
-        together = together.pin_memory()  # else all that is queued would be waited for
-    return together.to(device, non_blocking=True).split([len(own) for own in numbers])
 
 
 def _room(like: Tensor, n_slots: int, src_len: int) -> Tensor:
