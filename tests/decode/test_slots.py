@@ -310,6 +310,7 @@ def test_on_a_gpu_the_recorded_search_finds_what_a_cpu_finds(monkeypatch, beam, 
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
 def test_on_a_gpu_nobody_waits_for_what_is_asked_of_slots():
     """A copy that waits for all that was issued before is an error meanwhile."""
     network, at = engine("cuda").network, np.array([2, 0])
