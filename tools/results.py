@@ -89,10 +89,10 @@ def _peer() -> dict[str, str]:
     minutes, its = (cell(PEER, "minutes to its dev", who) for who in ("regard", "MarianMT"))
     return {
         "en": f"| the same beside MarianMT in a plain loop, as many minutes | {GPU['en']} | BLEU "
-        f"{ours} against {theirs}; as good on dev after {minutes} minutes, which take it {its}"
+        f"{ours} against {theirs}; past its score on dev after {minutes} minutes, of its {its}"
         f"{_link(PEER, 'en')} |",
         "zh": f"| 同上，与普通训练循环里的MarianMT相比，用时相同 | {GPU['zh']} | "
-        f"BLEU {ours}对{theirs}；{minutes}分钟在开发集上达到它{its}分钟的水平{_link(PEER, 'zh')} |",
+        f"BLEU {ours}对{theirs}；{minutes}分钟后在开发集上已超过它{its}分钟的成绩{_link(PEER, 'zh')} |",
     }
 
 
