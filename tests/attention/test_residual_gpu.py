@@ -39,6 +39,22 @@ def test_the_norm_of_a_sum_and_its_gradients(dtype, width, n_rows):
     assert_same(ours, truth, (x, y, weight, bias), exact, BOUNDS[dtype])
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.parametrize("n_rows", [1, 3000])
+def test_a_sum_and_its_norm_in_one_pass_are_those_of_two(dtype, n_rows):
+    from regard.attention.kernels.residual import residual_norm, sum_and_norm
+
+    x, y, (weight, bias) = (
+        rows(n_rows, 512, dtype=dtype),
+        rows(n_rows, 512, dtype=dtype),
+        rows(2, 512),
+    )
+    total, norm = sum_and_norm(x, y, weight, bias, 1e-5)
+    assert torch.equal(total, x + y)
+    assert torch.equal(norm, residual_norm(x + y, None, weight, bias, 0.0, 1e-5))
+
+
 def test_what_is_dropped_is_dropped_on_the_way_back_too():
     from regard.attention.kernels.residual import residual_norm
 

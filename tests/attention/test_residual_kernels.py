@@ -58,6 +58,30 @@ def test_rows_of_many_axes_keep_them(residual):
     torch.testing.assert_close(ours, F.layer_norm(x + y, (16,), weight, bias))
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@given(n_rows=st.integers(1, 70), width=st.sampled_from([1, 16, 24, 100]))
+def test_a_sum_and_its_norm_in_one_pass_are_those_of_two(residual, dtype, n_rows, width):
+    """To the last digit: the sum is rounded before it is normed, as torch's addition rounds it."""
+    x, y = torch.randn(2, n_rows, width).to(dtype)
+    weight, bias = torch.randn(2, width)
+    total, normed = residual.sum_and_norm(x, y, weight, bias, 1e-5)
+    assert torch.equal(total, x + y)
+    assert torch.equal(normed, residual.residual_norm(x + y, None, weight, bias, 0.0, 1e-5))
+    truth = F.layer_norm((x + y).double(), (width,), weight.double(), bias.double(), 1e-5)
+    bound = {torch.float32: 1e-5, torch.float16: 1e-2}[dtype]
+    torch.testing.assert_close(normed.double(), truth, rtol=bound, atol=bound)
+
+
+@torch.no_grad()
+def test_a_sum_and_its_norm_keep_the_axes_of_rows_that_lie_apart(residual):
+    x, y = torch.randn(2, 3, 16, 5).mT, torch.randn(2, 3, 5, 32)[..., ::2]
+    weight, bias = torch.randn(2, 16)
+    total, normed = residual.sum_and_norm(x, y, weight, bias, 1e-5)
+    assert torch.equal(total, x + y)
+    torch.testing.assert_close(normed, F.layer_norm(x + y, (16,), weight, bias))
+
+
 def test_what_is_dropped_is_dropped_on_the_way_back_too(residual):
     """With a weight of one and no bias, the sum minus x shows what is kept, up to the norm."""
     x, y = torch.zeros(200, 64, requires_grad=True), torch.ones(200, 64, requires_grad=True)

@@ -30,7 +30,7 @@ PLACES = {
     "likeliest": (slots, "likeliest", "can_hold"),
     "short": (fused, "short_attention"),
     "slots": (fused, "slot_attention", "source_attention"),
-    "residual": (layers, "residual_norm"),
+    "residual": (layers, "residual_norm", "sum_and_norm"),
     "rectified": (layers, "linear_relu"),
 }
 
@@ -45,14 +45,16 @@ def use_kernels(monkeypatch):
     return lambda are_used: monkeypatch.setattr(kernels, "can_take", lambda *_: are_used)
 
 
-def network(n_words=12):
+def network(n_words=12, norm="post"):
     torch.manual_seed(0)
-    config = ModelConfig(d_model=16, n_heads=2, n_layers=2, d_ff=16, max_len=24, output_bias=True)
+    config = ModelConfig(
+        d_model=16, n_heads=2, n_layers=2, d_ff=16, max_len=24, norm=norm, output_bias=True
+    )
     made = build_model(config, n_words, n_words).to(DEVICE).eval()
     with torch.no_grad():
         for weight in made.parameters():
             weight.mul_(3.0 if weight.ndim > 1 else 1.0)  # so that it is sure of some words
-        made.output.bias[2] = 2.0
+        made.output.bias[2] = 3.5
     return made
 
 
@@ -136,9 +138,9 @@ def test_what_is_no_number_ends_a_sentence_and_harms_no_other(use_kernels, beam)
         assert ((words >= 0) & (words < 11)).all()
 
 
-@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize(("beam", "norm"), [(1, "post"), (3, "post"), (1, "pre"), (3, "pre")])
 def test_a_search_with_all_kernels_finds_what_the_plain_search_finds(
-    monkeypatch, use_kernels, beam
+    monkeypatch, use_kernels, beam, norm
 ):
     monkeypatch.setattr(rooms, "ROWS", 2 * beam)
     monkeypatch.setattr(rooms, "LOOK", 2)
@@ -148,7 +150,7 @@ def test_a_search_with_all_kernels_finds_what_the_plain_search_finds(
     found = {}
     for has_kernels in (False, True):
         use_kernels(has_kernels)
-        engine = TorchEngine([network()], pad=0, bos=1, eos=2, longest=24, device=DEVICE)
+        engine = TorchEngine([network(norm=norm)], pad=0, bos=1, eos=2, longest=24, device=DEVICE)
         found[has_kernels] = engine._found_in_slots(some, search)
     for own, others in zip(found[True], found[False], strict=True):
         assert [(h.ids, h.is_finished) for h in own] == [(h.ids, h.is_finished) for h in others]

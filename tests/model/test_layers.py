@@ -8,7 +8,7 @@ from regard.attention import SinusoidalPositions
 from regard.attention.positions import NoPositions
 from regard.errors import ConfigError, DataError
 from regard.model import Embedding, FeedForward
-from regard.model.layers import Dropout, PostNorm, PreNorm, final_norm, make_residual
+from regard.model.layers import Dropout, PostNorm, PreNorm, final_norm, make_residual, pass_on
 
 
 @pytest.mark.parametrize(
@@ -104,6 +104,20 @@ def test_pre_norm_norms_what_goes_in_and_post_norm_what_comes_out():
     torch.testing.assert_close(pre.leave(x, y), x + y)
     torch.testing.assert_close(post.enter(x), x)
     torch.testing.assert_close(post.leave(x, y).mean(-1), torch.zeros(4), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["pre", "post"])
+def test_passing_on_is_leaving_one_residual_and_entering_the_next(name):
+    first, second = (make_residual(name, 8, 0.5) for _ in range(2))
+    for weight in (*first.parameters(), *second.parameters()):
+        torch.nn.init.normal_(weight)
+    x, y = torch.randn(2, 4, 8)
+    torch.manual_seed(1)
+    left, given = pass_on(x, y, first, second)
+    torch.manual_seed(1)
+    expected = first.leave(x, y)
+    assert torch.equal(left, expected)
+    assert torch.equal(given, second.norm(expected) if name == "pre" else expected)
 
 
 def test_only_a_stack_of_pre_norm_layers_needs_a_last_norm():

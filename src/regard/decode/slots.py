@@ -107,16 +107,17 @@ class Slots:
     def read(self, slots: Numbers, rows: Sequence[Ids], limits: Numbers, pad: int) -> None:
         """New sentences into slots that are free."""
         packed, layout, n_tokens = packed_ids(rows, pad, torch.device("cpu"))
+        self.network.source.check(packed, "source")
         numbers = [packed.numpy(), layout.offsets.numpy(), slots, limits]
         ids, offsets, at, own_limits = moved(numbers, self.device)
         self._remember(at, ids, Packed(offsets.int(), layout.max_len), n_tokens)
-        first = torch.full((self.beam,), -torch.inf, dtype=torch.float64, device=self.device)
-        first[0] = 0.0  # all beams begin alike, so one of them does
-        self.totals[at] = first
-        self.token.view(-1, self.beam)[at] = self.bos
-        self.n_said[at], self.n_finished[at] = 0, 0
-        self.limits[at] = own_limits
-        self.is_open[at] = True
+        self.totals.index_fill_(0, at, -torch.inf)
+        self.totals[:, 0].index_fill_(0, at, 0.0)  # all beams begin alike, so one of them does
+        self.token.view(-1, self.beam).index_fill_(0, at, self.bos)
+        for count in (self.n_said, self.n_finished):
+            count.index_fill_(0, at, 0)
+        self.limits.index_copy_(0, at, own_limits)
+        self.is_open.index_fill_(0, at, True)
         own_rows = self.first_rows[at] + torch.arange(self.beam, device=self.device)
         self.lineage.begin_anew(own_rows.flatten())
 
@@ -124,7 +125,7 @@ class Slots:
         self, at: Int[Tensor, "_"], ids: Int[Tensor, "P"], layout: Packed, n_tokens: int
     ) -> None:
         """The sources, packed while they are read, as no two need be of one length."""
-        output = self.network.encode(ids, layout).output
+        output = self.network.encode(ids, layout, are_words=True).output
         slots = at[layout.sentences(len(ids))[:n_tokens]]
         places = layout.positions(len(ids))[:n_tokens]
         remembered = self.network.decoder.remember(output[None, :n_tokens])

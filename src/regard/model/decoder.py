@@ -12,7 +12,7 @@ from regard.attention.masks import Mask
 from regard.attention.multihead import CrossAttention, KeyValue, SelfAttention
 from regard.attention.positions import RotaryPositions
 from regard.attention.scores import ScoreName
-from regard.model.layers import ActivationName, FeedForward, NormName, make_residual
+from regard.model.layers import ActivationName, FeedForward, NormName, make_residual, pass_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,12 @@ class DecoderLayer(nn.Module):
         memory_mask: Mask | None,
         wants_weights: bool,
     ) -> tuple[Tensor, Attended]:
-        x = self.attention_residual.leave(x, attended.output)
+        x, given = pass_on(x, attended.output, self.attention_residual, self.cross_residual)
         crossed = self.cross_attention.recall(
-            self.cross_residual.enter(x), memory, memory_mask, wants_weights=wants_weights
+            given, memory, memory_mask, wants_weights=wants_weights
         )
-        x = self.cross_residual.leave(x, crossed.output)
-        y = self.feed_forward(self.feed_forward_residual.enter(x))
-        return self.feed_forward_residual.leave(x, y), crossed
+        x, given = pass_on(x, crossed.output, self.cross_residual, self.feed_forward_residual)
+        return self.feed_forward_residual.leave(x, self.feed_forward(given)), crossed
 
 
 class Decoder(nn.Module):

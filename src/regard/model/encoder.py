@@ -10,7 +10,7 @@ from regard.attention.masks import Mask
 from regard.attention.multihead import SelfAttention
 from regard.attention.positions import RotaryPositions
 from regard.attention.scores import ScoreName
-from regard.model.layers import ActivationName, FeedForward, NormName, make_residual
+from regard.model.layers import ActivationName, FeedForward, NormName, make_residual, pass_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,8 @@ class EncoderLayer(nn.Module):
         attended = self.attention(
             self.attention_residual.enter(x), mask, positions, wants_weights=wants_weights
         )
-        x = self.attention_residual.leave(x, attended.output)
-        y = self.feed_forward(self.feed_forward_residual.enter(x))
-        return self.feed_forward_residual.leave(x, y), attended.weights
+        x, given = pass_on(x, attended.output, self.attention_residual, self.feed_forward_residual)
+        return self.feed_forward_residual.leave(x, self.feed_forward(given)), attended.weights
 
 
 class Encoder(nn.Module):

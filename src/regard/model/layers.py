@@ -14,7 +14,7 @@ from regard.errors import ConfigError, DataError, Word
 
 if kernels.ARE_HERE:
     from regard.attention.kernels.rectified import linear_relu
-    from regard.attention.kernels.residual import residual_norm
+    from regard.attention.kernels.residual import residual_norm, sum_and_norm
 
 NormName = Literal["pre", "post"]
 ActivationName = Literal["relu", "swish"]
@@ -153,6 +153,22 @@ def make_residual(name: NormName, d_model: int, dropout: float) -> ResidualNorm:
             return PreNorm(d_model, dropout)
         case _:
             raise ConfigError('norm = "{name}" is not one of pre, post', name=name)
+
+
+def pass_on(
+    x: Float[Tensor, "*T D"],
+    y: Float[Tensor, "*T D"],
+    leaving: ResidualNorm,
+    entering: ResidualNorm,
+) -> tuple[Float[Tensor, "*T D"], Float[Tensor, "*T D"]]:
+    """From a sub-layer that answered y to the next: the new x, and what the next is given."""
+    if isinstance(leaving, PreNorm) and isinstance(entering, PreNorm):
+        norm, is_learning = entering.norm, leaving.training or torch.is_grad_enabled()
+        is_plain = is_learning or torch.compiler.is_compiling() or not isinstance(norm, Norm)
+        if kernels.can_take(x, y) and not is_plain:  # on a GPU in one pass
+            return sum_and_norm(x, y, norm.weight, norm.bias, norm.eps)
+    x = leaving.leave(x, y)
+    return x, entering.enter(x)
 
 
 def final_norm(name: NormName, d_model: int) -> nn.Module:

@@ -75,9 +75,11 @@ class Transformer(nn.Module):
         """Teacher forcing: logits of the word after each of `tgt_ids`, all places at once."""
         return self.output(self.decode(tgt_ids, self.encode(src_ids, src), tgt))
 
-    def encode(self, src_ids: Int[Tensor, "*B S"], src: Layout | None = None) -> Memory:
-        """The source, read once."""
-        return Memory(self._encode(src_ids, src).output, src)
+    def encode(
+        self, src_ids: Int[Tensor, "*B S"], src: Layout | None = None, *, are_words: bool = False
+    ) -> Memory:
+        """The source, read once; looking whether its ids `are_words` would make a GPU wait."""
+        return Memory(self._encode(src_ids, src, are_words=are_words).output, src)
 
     def decode(
         self, tgt_ids: Int[Tensor, "*B T"], memory: Memory, tgt: Layout | None = None
@@ -128,9 +130,15 @@ class Transformer(nn.Module):
         )
 
     def _encode(
-        self, src_ids: Tensor, src: Layout | None, *, wants_weights: bool = False
+        self,
+        src_ids: Tensor,
+        src: Layout | None,
+        *,
+        wants_weights: bool = False,
+        are_words: bool = False,
     ) -> Encoded:
-        self.source.check(src_ids, "source")
+        if not are_words:
+            self.source.check(src_ids, "source")
         check_layout(src_ids, src, "source")
         n = src_ids.shape[-1]
         positions = positions_of(src, n, src_ids.device)

@@ -38,6 +38,20 @@ def residual_norm(
     return output
 
 
+def sum_and_norm(
+    x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor]:
+    """x + y, and the norm of it as it is rounded; nobody may ask for gradients."""
+    x, y = x.contiguous(), y.contiguous()
+    n_rows = x.numel() // x.shape[-1]
+    total, output = torch.empty_like(x), torch.empty_like(x)
+    sizes = _sizes(x)
+    residual_programs.forward_with_sum[(triton.cdiv(n_rows, sizes["ROWS"]),)](
+        x, y, weight, bias, total, output, n_rows, epsilon, **sizes
+    )
+    return total, output
+
+
 def _normed(
     x: Tensor,
     y: Tensor | None,
@@ -146,13 +160,16 @@ _norm.register_autograd(_differentiate, setup_context=_keep)
 
 def _constants(x: Tensor, y: Tensor | None, dropout: float) -> dict[str, int]:
     """What is compiled into a program."""
+    return {**_sizes(x), "ADDS": y is not None, "DROPS": dropout > 0}
+
+
+def _sizes(x: Tensor) -> dict[str, int]:
+    """How wide rows are, and how many a program takes at once."""
     padded = triton.next_power_of_2(x.shape[-1])
     return {
         "WIDTH": x.shape[-1],
         "PADDED": padded,
         "ROWS": max(ELEMENTS // padded, 1),
-        "ADDS": y is not None,
-        "DROPS": dropout > 0,
         "num_warps": N_WARPS,
     }
 

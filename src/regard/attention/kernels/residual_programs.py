@@ -16,14 +16,25 @@ def forward(
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, PADDED)
     total, _ = _sum(x, y, seed, rows, columns, n_rows, dropout, WIDTH, PADDED, ADDS, DROPS)
-    middle = tl.sum(total, 1) / WIDTH
-    off = tl.where((columns < WIDTH)[None, :], total - middle[:, None], 0.0)
-    shrink = 1.0 / tl.sqrt(tl.sum(off * off, 1) / WIDTH + epsilon)
-    w, b = _parameters(weight, bias, columns, WIDTH)
-    normed = off * shrink[:, None] * w[None, :] + b[None, :]
+    normed, middle, shrink = _norm(total, weight, bias, columns, epsilon, WIDTH)
     _store(output, normed, rows, columns, n_rows, WIDTH)
     tl.store(mean + rows, middle, mask=rows < n_rows)
     tl.store(scale + rows, shrink, mask=rows < n_rows)
+
+
+@triton.jit
+def forward_with_sum(
+    x, y, weight, bias, total, output, n_rows, epsilon,
+    WIDTH: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """A tile of rows: the sum, rounded as it is stored, and the norm of what is stored."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    columns = tl.arange(0, PADDED)
+    wide = _tile(x, rows, columns, n_rows, WIDTH) + _tile(y, rows, columns, n_rows, WIDTH)
+    rounded = wide.to(total.dtype.element_ty)
+    _store(total, rounded, rows, columns, n_rows, WIDTH)
+    normed, _, _ = _norm(rounded.to(tl.float32), weight, bias, columns, epsilon, WIDTH)
+    _store(output, normed, rows, columns, n_rows, WIDTH)
 
 
 @triton.jit
@@ -71,6 +82,16 @@ def _sum(
     if ADDS:
         total += kept * _tile(y, rows, columns, n_rows, WIDTH)
     return total, kept
+
+
+@triton.jit
+def _norm(total, weight, bias, columns, epsilon, WIDTH: tl.constexpr):
+    """The rows normed, and of each the mean and what it was multiplied with."""
+    middle = tl.sum(total, 1) / WIDTH
+    off = tl.where((columns < WIDTH)[None, :], total - middle[:, None], 0.0)
+    shrink = 1.0 / tl.sqrt(tl.sum(off * off, 1) / WIDTH + epsilon)
+    w, b = _parameters(weight, bias, columns, WIDTH)
+    return off * shrink[:, None] * w[None, :] + b[None, :], middle, shrink
 
 
 @triton.jit

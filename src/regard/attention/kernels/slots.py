@@ -72,17 +72,17 @@ def _attend(
 ):  # fmt: skip
     """One head of one row: its own token, which is written down, and those before it.
 
-    The first of them are fetched before it is known how many there are, so that nothing waits.
+    Who wrote the first of them is asked before it is known how many there are: one wait less.
     """
     row, head = tl.cast(tl.program_id(0), tl.int64), tl.program_id(1)  # far into much memory
     columns, places = tl.arange(0, PADDED), tl.arange(0, STEP)
     in_width = columns < WIDTH
     owners += row * n_places
     lines = _lines(owners, places, n_places, strides, head)
-    inside = (places < n_places)[:, None] & in_width[None, :]
+    length = tl.load(lengths + row)
+    inside = (places < length)[:, None] & in_width[None, :]
     first_keys = tl.load(keys + lines[:, None] + columns[None, :], mask=inside, other=0.0)
     first_values = tl.load(values + lines[:, None] + columns[None, :], mask=inside, other=0.0)
-    length = tl.load(lengths + row)
     q = _row(query, row * query_strides[0] + head * query_strides[1], columns, in_width)
     k = _row(key, row * key_strides[0] + head * key_strides[1], columns, in_width)
     v = _row(value, row * value_strides[0] + head * value_strides[1], columns, in_width)
@@ -116,7 +116,7 @@ def _recall(
 ):  # fmt: skip
     """One head of one query of a sentence; not beyond the last key that it has.
 
-    Here too the first are fetched before that is known.
+    The first are fetched before that is known.
     """
     program, head = tl.cast(tl.program_id(0), tl.int64), tl.program_id(1)
     sentence, place = program // n_queries, program % n_queries
@@ -125,12 +125,12 @@ def _recall(
     keys += sentence * key_strides[0] + head * key_strides[1] + columns[None, :]
     values += sentence * value_strides[0] + head * value_strides[1] + columns[None, :]
     mask += sentence * mask_stride
-    inside = (places < n_keys)[:, None] & in_width[None, :]
-    first_keys = tl.load(keys + places[:, None] * key_strides[2], mask=inside, other=0.0)
-    first_values = tl.load(values + places[:, None] * value_strides[2], mask=inside, other=0.0)
     are_seen = tl.load(mask + places * key_mask_stride, mask=places < n_keys, other=0) != 0
     every = tl.arange(0, PLACES)
     is_key = tl.load(mask + every * key_mask_stride, mask=every < n_keys, other=0) != 0
+    inside = are_seen[:, None] & in_width[None, :]
+    first_keys = tl.load(keys + places[:, None] * key_strides[2], mask=inside, other=0.0)
+    first_values = tl.load(values + places[:, None] * value_strides[2], mask=inside, other=0.0)
     at_query = sentence * query_strides[0] + head * query_strides[1] + place * query_strides[2]
     q = _row(query, at_query, columns, in_width) * (scale * 1.4426950408889634)
     end = tl.max(tl.where(is_key, every + 1, 0), 0)
@@ -142,7 +142,7 @@ def _recall(
     for at in range(STEP, end, STEP):
         some = at + places
         there = tl.load(mask + some * key_mask_stride, mask=some < end, other=0) != 0
-        inside = (some < end)[:, None] & in_width[None, :]
+        inside = there[:, None] & in_width[None, :]
         some_keys = tl.load(keys + some[:, None] * key_strides[2], mask=inside, other=0.0)
         some_values = tl.load(values + some[:, None] * value_strides[2], mask=inside, other=0.0)
         largest, total, average = _more(q, some_keys, some_values, there, largest, total, average)
@@ -166,11 +166,10 @@ def _lines(owners, places, n_places, strides, head):
 
 @triton.jit
 def _more(q, keys, values, there, largest, total, average):
-    """Softmax as it goes: the average so far, and some tokens more, those that are there."""
+    """Softmax as it goes: the average so far, and some tokens more; zeros are not there."""
     s = tl.where(there, tl.sum(keys.to(tl.float32) * q[None, :], 1), float("-inf"))
     larger = tl.maximum(largest, tl.max(s, 0))
     p = tl.exp2(s - larger)
     shrink = tl.exp2(largest - larger)
-    v = tl.where(there[:, None], values.to(tl.float32), 0.0)  # what is not there may be anything
-    average = average * shrink + tl.sum(p[:, None] * v, 0)
+    average = average * shrink + tl.sum(p[:, None] * values.to(tl.float32), 0)
     return larger, total * shrink + tl.sum(p, 0), average
