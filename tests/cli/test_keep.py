@@ -1,3 +1,4 @@
+import math
 import re
 from types import SimpleNamespace
 
@@ -38,6 +39,17 @@ class Running:
 
     def checkpoint(self):
         return Checkpoint(self.state, self.weights(), self.weights())
+
+
+class Judging:
+    """A judge of one metric, by the number that all weights are; None if it has no text."""
+
+    def __init__(self, metric="loss", score_of=None):
+        self.metric, self.score_of, self.seen = metric, score_of, []
+
+    def scores(self, weights):
+        self.seen.append(weights["w"][0].item())
+        return {self.metric: self.score_of(self.seen[-1])} if self.score_of else None
 
 
 class Said(list):
@@ -101,7 +113,7 @@ def test_the_last_weights_are_chosen_without_hashing_what_is_not_used(
     monkeypatch.setattr(
         checkpoint, "sha256", lambda path: (hashed.add(path.parent.name), sha256(path))[1]
     )
-    final_weights(tmp_path, TrainConfig(steps=4, save_every=1, **settings), Running(4))
+    final_weights(tmp_path, TrainConfig(steps=4, save_every=1, **settings), Running(4), Judging())
     assert len(hashed) == settings.get("average", settings.get("patience", 0))
 
 
@@ -128,7 +140,7 @@ def test_the_weights_that_the_settings_ask_for_are_given(
     made = TrainConfig(**{"steps": 6, "save_every": 1, "validate_every": 1, **settings})
     for step, score in enumerate(scores, start=1):
         write_checkpoint(tmp_path, Running(step).judged(score).checkpoint())
-    weights, *chosen = final_weights(tmp_path, made, Running(6))
+    weights, *chosen = final_weights(tmp_path, made, Running(6), Judging())
     assert weights["w"].tolist() == [expected] * 2
     assert chosen == [words, chinese]
 
@@ -136,14 +148,43 @@ def test_the_weights_that_the_settings_ask_for_are_given(
 def test_an_average_of_the_best_without_any_judged_is_of_the_last(tmp_path):
     settings = TrainConfig(steps=3, save_every=1, average=2, average_of="best")
     save_all(tmp_path, [None] * 3, settings)
-    assert final_weights(tmp_path, settings, Running(3))[1] == "average of updates 2, 3"
+    judge = Judging("loss", lambda weight: weight)
+    assert final_weights(tmp_path, settings, Running(3), judge)[1] == "average of updates 2, 3"
+    assert judge.seen == []  # there is nothing to hold it against
 
 
 def test_damaged_checkpoints_are_not_averaged(tmp_path):
     settings = TrainConfig(steps=4, save_every=1, average=4)
     save_all(tmp_path, [None] * 4, settings)
     (tmp_path / "step-00000003" / "model.safetensors").write_bytes(b"")
-    assert final_weights(tmp_path, settings, Running(4))[1] == "average of updates 1, 2, 4"
+    assert (
+        final_weights(tmp_path, settings, Running(4), Judging())[1] == "average of updates 1, 2, 4"
+    )
+
+
+@pytest.mark.parametrize("kind", ["last", "best"])
+@pytest.mark.parametrize("metric", ["loss", "accuracy", "bleu", "chrf", "exact"])
+@pytest.mark.parametrize(
+    ("together", "alone", "is_kept"),
+    [(37.0, 40.25, False), (40.25, 37.0, True), (40.25, 40.25, True),
+     (math.nan, 40.25, False), (37.0, math.nan, True), (math.nan, math.nan, True)],
+)  # fmt: skip
+def test_no_average_is_kept_that_is_worse_than_the_best_checkpoint(
+    tmp_path, kind, metric, together, alone, is_kept
+):
+    sign = -1.0 if metric == "loss" else 1.0
+    settings = TrainConfig(steps=4, save_every=1, average=3, average_of=kind, metric=metric)
+    save_all(tmp_path, [sign * score for score in (1.0, 4.0, 3.0, 2.0)], settings)
+    judge = Judging(metric, lambda weight: sign * {3.0: together, 2.0: alone}[weight])
+    weights, english, chinese = final_weights(tmp_path, settings, Running(4), judge)
+    averaged = "average of updates 2, 3, 4", "第2, 3, 4次更新的平均"
+    if is_kept:
+        assert (weights["w"].tolist(), english, chinese) == ([3.0, 3.0], *averaged)
+    else:
+        a, b = f"{sign * together:g}", f"{sign * alone:g}"
+        assert weights["w"].tolist() == [2.0, 2.0]
+        assert english == f"{averaged[0]} has {metric} {a}, update 2 alone {b}: update 2 is kept"
+        assert chinese == f"{averaged[1]}：{metric} {a}，单独第2次更新：{b}；保留第2次更新"
 
 
 def full(tensors, path):

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
 from regard.bundle import open_bundle
@@ -21,6 +22,9 @@ SMALL = [
     "model.norm=pre", "train.tokens=256", "train.warmup=2", "train.log_every=2",
     "train.validate_every=4", "train.save_every=2",
 ]  # fmt: skip
+BRIEF = (
+    "data.task=numerals", "train.schedule=constant", "train.validate_every=8", "train.metric=loss",
+)  # fmt: skip
 
 
 def run(*arguments):
@@ -39,6 +43,12 @@ def train(output, *more, steps=4, resume=False):
 def losses(output):
     lines = (output.with_name(output.name + ".run") / "metrics.jsonl").read_text().splitlines()
     return {m["step"]: m["loss"] for m in map(json.loads, lines) if "loss" in m}
+
+
+def assert_same_weights(*places):
+    first, second = (load_file(place / "model.safetensors") for place in places)
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], weight) for name, weight in second.items())
 
 
 def test_a_model_is_trained_saved_and_translates_one_line_for_each(tmp_path, capsys, monkeypatch):
@@ -110,6 +120,50 @@ def test_a_run_speaks_chinese(tmp_path, capsys, monkeypatch):
         rf"用时0\.\d分钟：{re.escape(str(output))}",
     ):
         assert any(re.fullmatch(words, line) for line in others), (words, others)
+
+
+def test_an_average_that_is_worse_than_one_checkpoint_is_not_kept(tmp_path, capsys, monkeypatch):
+    """Half of what is averaged has learned next to nothing; the run goes on to the same end."""
+    output, folder = tmp_path / "model", tmp_path / "model.run"
+    settings = (*BRIEF, "train.lr=0.01", "train.average=8")
+    monkeypatch.setenv("REGARD_LANG", "en")
+    assert train(output, *settings, steps=16) == 0
+    updates, number = "2, 4, 6, 8, 10, 12, 14, 16", r"(\d\.\d+)"
+    told = re.search(
+        f"(average of updates {updates} has loss {number}, update 16 alone {number}: "
+        r"update 16 is kept); beam \d; dev: loss",
+        capsys.readouterr().err,
+    )
+    averaged, alone = map(float, told.groups()[1:])
+    state = json.loads((folder / "checkpoints" / "step-00000016" / "state.json").read_text())
+    assert averaged > alone == pytest.approx(state["score"], rel=1e-5)
+    facts = open_bundle(output).facts
+    assert facts["weights"] == told[1]
+    assert facts["dev"]["loss"] == pytest.approx(alone, abs=1e-4)
+    weights = (output / "model.safetensors").read_bytes()
+    assert_same_weights(output, folder / "checkpoints" / "step-00000016")
+    monkeypatch.setenv("REGARD_LANG", "zh")
+    assert train(output, *settings, steps=16, resume=True) == 0
+    chinese = (
+        f"第{updates}次更新的平均：loss {averaged:g}，单独第16次更新：{alone:g}；保留第16次更新"
+    )
+    assert f"{chinese}；束宽" in capsys.readouterr().err
+    assert (output / "model.safetensors").read_bytes() == weights
+    assert open_bundle(output).facts["weights_zh"] == chinese
+    card = (output / "README.md").read_text()
+    assert f"weights: {told[1]}." in card
+    assert f"权重：{chinese}。" in card
+
+
+def test_an_average_that_is_better_than_every_checkpoint_is_kept(tmp_path):
+    """At a high rate the weights jump around a place that their average is nearer to."""
+    output, directory = tmp_path / "model", tmp_path / "model.run" / "checkpoints"
+    assert train(output, *BRIEF, "train.lr=0.3", "train.average=6", steps=24) == 0
+    facts = open_bundle(output).facts
+    assert facts["weights"] == "average of updates 14, 16, 18, 20, 22, 24"
+    assert facts["weights_zh"] == "第14, 16, 18, 20, 22, 24次更新的平均"
+    scored = [json.loads(path.read_text())["score"] for path in directory.glob("*/state.json")]
+    assert facts["dev"]["loss"] < min(score for score in scored if score is not None)
 
 
 def test_the_settings_are_shown_as_toml_that_reads_back(capsys):

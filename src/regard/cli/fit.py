@@ -323,7 +323,8 @@ class _Run:
         if judge is None:
             trainer.weights()  # this rank's share of what the first asks for
             return
-        weights, chosen, chinese = final_weights(self.folder / "checkpoints", settings, trainer)
+        directory = self.folder / "checkpoints"
+        weights, chosen, chinese = final_weights(directory, settings, trainer, judge)
         scores, beam = judge.best_scores(weights, settings.metric)
         if scores:
             lines = dev_line(scores)
@@ -335,6 +336,7 @@ class _Run:
             weights,
             trainer.state,
             chosen=chosen,
+            chinese=chinese,
             scores=scores,
             beam=beam,
             signature=judge.signature,

@@ -1,5 +1,6 @@
 """What a run leaves behind: checkpoints, snapshots, and at the end the model."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -23,12 +24,14 @@ from regard.train.checkpoint import (
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from regard.cli.judge import Judge
     from regard.config import Config, TrainConfig
     from regard.data.prepare import Prepared
     from regard.train.log import Log
     from regard.train.state import TrainState
     from regard.train.trainer import Trainer
 
+Chosen = tuple[dict[str, "Tensor"], str, str]  # weights, and which in English and in Chinese
 SPARE = 2  # checkpoints kept at least: should the newest be damaged, there is one before it
 
 
@@ -90,9 +93,9 @@ def _best(
 
 
 def final_weights(
-    directory: Path, settings: "TrainConfig", trainer: "Trainer"
-) -> tuple[dict[str, "Tensor"], str, str]:
-    """The weights the settings ask for, and which they are in English and in Chinese."""
+    directory: Path, settings: "TrainConfig", trainer: "Trainer", judge: "Judge"
+) -> Chosen:
+    """The weights the settings ask for, but no average that is worse than one checkpoint."""
     own = trainer.weights()  # gathered from all ranks, so asked for whether it is wanted or not
     if settings.average:
         n, newest = settings.average, checkpoints(directory)
@@ -100,7 +103,8 @@ def final_weights(
         chosen = best or _first_whole(_due(newest, settings), n) or _first_whole(newest, n)
         steps = ", ".join(str(_step(place)) for place in sorted(chosen))
         words = f"average of updates {steps}", f"第{steps}次更新的平均"
-        return average(weights_in(place) for place in chosen), *words
+        averaged = average(weights_in(place) for place in chosen)
+        return _better_alone(directory, settings, judge, averaged, words) or (averaged, *words)
     if settings.patience and not settings.ema and (best := _best(directory, 1, settings.metric)):
         words = (
             f"best by {settings.metric}: {best[0].name}",
@@ -113,6 +117,38 @@ def final_weights(
     return own, f"update {step}", f"第{step}次更新"
 
 
+def _better_alone(
+    directory: Path,
+    settings: "TrainConfig",
+    judge: "Judge",
+    averaged: dict[str, "Tensor"],
+    words: tuple[str, str],
+) -> Chosen | None:
+    """The best checkpoint, if it does better than the average, both translating greedily.
+
+    It is judged again, since a run may go on with another metric than it was validated by.
+    """
+    metric, best = settings.metric, _best(directory, 1, settings.metric)
+    if not best:
+        return None
+    alone, step = weights_in(best[0]), _step(best[0])
+    together, single = judge.scores(averaged), judge.scores(alone)
+    if not together or not single or _cost(single, metric) >= _cost(together, metric):
+        return None
+    a, b = f"{together[metric]:g}", f"{single[metric]:g}"
+    return (
+        alone,
+        f"{words[0]} has {metric} {a}, update {step} alone {b}: update {step} is kept",
+        f"{words[1]}：{metric} {a}，单独第{step}次更新：{b}；保留第{step}次更新",
+    )
+
+
+def _cost(scores: Mapping[str, float], metric: str) -> float:
+    """A score turned so that lower is better; nothing is worse than what is no number."""
+    cost = scores[metric] if metric in LOWER_IS_BETTER else -scores[metric]
+    return math.inf if math.isnan(cost) else cost
+
+
 def write_model(
     place: Path,
     config: "Config",
@@ -121,6 +157,7 @@ def write_model(
     state: "TrainState",
     *,
     chosen: str,
+    chinese: str = "",
     scores: Mapping[str, float] | None = None,
     beam: int = 1,
     signature: str = "",
@@ -133,6 +170,7 @@ def write_model(
         "updates": state.step,
         "target_tokens": state.n_tokens,
         "weights": chosen,
+        **({"weights_zh": chinese} if chinese else {}),
         "decode": {**(decode or {}), "beam": beam},
         "dev": {name: round(value, 4) for name, value in (scores or {}).items()},
     }
@@ -190,6 +228,8 @@ def _card(config: "Config", facts: Mapping[str, Any], signature: str) -> str:
     ]
     if licences:
         lines.append(f"- licences of the text: {'; '.join(licences)}")
+    if "weights_zh" in facts:
+        lines.append(f"- 权重：{facts['weights_zh']}。")
     beam = facts["decode"]["beam"]
     if dev := facts["dev"]:
         lines.append(
