@@ -1,3 +1,4 @@
+import math
 from itertools import count
 
 import numpy as np
@@ -186,7 +187,7 @@ def test_the_newest_whole_checkpoint_is_taken(tmp_path):
 
 def test_the_best_checkpoints_are_those_of_the_best_scores(tmp_path):
     run = trainer(make())
-    for step, score in enumerate([3.0, 1.0, None, 2.0, 1.0], start=1):
+    for step, score in enumerate([3.0, 1.0, None, 2.0, 1.0, math.nan], start=1):
         run.fit(step)
         run.state.score, run.state.score_step = score, step
         write_checkpoint(tmp_path, run.checkpoint())

@@ -56,6 +56,9 @@ def command(model: Path, as_json: bool) -> None:
 def _lines(facts: dict[str, Any], network: str) -> list[tuple[str, str]]:
     words = WORDS[language()]
     ways = ", ".join(" → ".join(way) for way in facts.get("directions", []))
+    chosen = facts.get("weights", "?")
+    if language() == "zh":
+        chosen = facts.get("weights_zh", chosen)
     lines = [
         (words["network"], network),
         (words["parameters"], f"{facts['n_parameters']:,} ({facts['dtype']})"),
@@ -64,7 +67,7 @@ def _lines(facts: dict[str, Any], network: str) -> list[tuple[str, str]]:
         (words["trained"],
          f"regard {facts.get('regard', '?')}, {facts.get('updates', 0):,} {words['updates']}, "
          f"{facts.get('target_tokens', 0):,} {words['tokens']}; "
-         f"{words['weights']}: {facts.get('weights', '?')}"),
+         f"{words['weights']}: {chosen}"),
         (words["dev"],
          "  ".join(f"{name} {value:g}" for name, value in facts.get("dev", {}).items()) or "-"),
     ]  # fmt: skip

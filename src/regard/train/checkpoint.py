@@ -9,6 +9,7 @@ state of a random generator: what an update draws depends on seed and number of 
 """
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -109,12 +110,13 @@ def best_checkpoints(
 
 
 def _score_of(place: Path) -> float | None:
-    """What a checkpoint scored when it was written; None if it was not judged, or is damaged."""
+    """What a checkpoint scored when it was written; None if that is no number, or it is damaged."""
     try:
         state = state_of(place)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return state.score if state.score_step == state.step else None
+    is_judged = state.score_step == state.step and state.score is not None
+    return state.score if is_judged and not math.isnan(state.score) else None
 
 
 def remove_all_but(directory: Path, kept: Iterable[Path]) -> None:
