@@ -187,12 +187,12 @@ def test_the_newest_whole_checkpoint_is_taken(tmp_path):
 
 def test_the_best_checkpoints_are_those_of_the_best_scores(tmp_path):
     run = trainer(make())
-    for step, score in enumerate([3.0, 1.0, None, 2.0, 1.0, math.nan], start=1):
+    for step, score in enumerate([3.0, math.nan, None, 2.0, 1.0], start=1):
         run.fit(step)
         run.state.score, run.state.score_step = score, step
         write_checkpoint(tmp_path, run.checkpoint())
     low = best_checkpoints(tmp_path, 3, lower_is_better=True)
-    assert [int(place.name[5:]) for place in low] == [5, 2, 4]
+    assert [int(place.name[5:]) for place in low] == [5, 4, 1]
     high = best_checkpoints(tmp_path, 1, lower_is_better=False)
     assert [int(place.name[5:]) for place in high] == [1]
 

@@ -115,8 +115,9 @@ def _score_of(place: Path) -> float | None:
         state = state_of(place)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    is_judged = state.score_step == state.step and state.score is not None
-    return state.score if is_judged and not math.isnan(state.score) else None
+    if state.score is None or math.isnan(state.score) or state.score_step != state.step:
+        return None
+    return state.score
 
 
 def remove_all_but(directory: Path, kept: Iterable[Path]) -> None:
