@@ -324,7 +324,7 @@ def test_on_a_gpu_nobody_waits_for_what_is_asked_of_slots():
         torch.cuda.set_sync_debug_mode("error")
         try:
             look, finished = own.look(), own.finished(at, 1)
-            fewer.take(own, at)
+            fewer.take(own, at, 1, 2)
         finally:
             torch.cuda.set_sync_debug_mode("default")
     n_said, _, is_open = look.here()

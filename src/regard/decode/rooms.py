@@ -34,7 +34,7 @@ WIDE_ROOM = 256  # ... and where room that nobody uses costs no time
 SOURCE = 128  # words of a source, for which there is room by so many
 LOOK = 8  # steps between two looks at which sentences are done
 READ = 0.125  # share of the slots that is free before new sentences are read ...
-LEFT = 0.125  # ... and that is not when the last sentences move to fewer slots; at most a half
+LEFT = 0.25  # ... and that is not when the last sentences move to fewer slots; at most a half
 FEWEST = 128  # beams of all slots, of which there need not be fewer
 
 
@@ -60,11 +60,10 @@ class Look(NamedTuple):
     numbers: Coming
 
     def closed(self, owners: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-        """Slots whose sentences are done and still in them, and words and ends of each."""
+        """Slots whose sentences are done and still in them, and words and ends of all slots."""
         n_said, n_finished, is_open = self.numbers.here()
         is_same = (self.owners >= 0) & (self.owners == owners)  # not given to another since
-        slots = np.flatnonzero(is_same & ~is_open)
-        return slots, n_said[slots], n_finished[slots]
+        return np.flatnonzero(is_same & ~is_open), n_said, n_finished
 
 
 class Done(NamedTuple):
@@ -161,14 +160,16 @@ class Rooms:
                 continue
             closed, n_said, n_finished = looks.popleft().closed(owners)  # where somebody waits
             if len(closed):
-                written = slots.finished(closed, int(n_said.max()))
-                done.append(Done(owners[closed], n_said, n_finished, written))
+                written = slots.finished(closed, int(n_said[closed].max()))
+                done.append(Done(owners[closed], n_said[closed], n_finished[closed], written))
             owners[closed] = -1
             left = np.flatnonzero(owners >= 0)
             is_crowd = search.beam * len(owners) > FEWEST and len(left) <= LEFT * len(owners)
             if len(left) and not waiting and is_crowd:
                 fewer, step = self._slots(len(left), shape, search, beside=slots)
-                fewer.take(slots, left)
+                said = int(n_said[left].max()) + LOOK * len(looks)
+                read = max(len(sentences[number].ids) for number in owners[left])
+                fewer.take(slots, left, min(said, room), read)
                 looks.clear()  # they are at the slots that were left
                 staying, owners = owners[left], np.full(fewer.n_slots, -1)
                 slots, owners[: len(left)] = fewer, staying

@@ -140,17 +140,21 @@ class Slots:
         self.is_open.zero_()
         self.lineage.lengths.zero_()
 
-    def take(self, others: "Slots", slots: Numbers) -> None:
-        """Go on with what is in these slots of others that are as long, in the first ones here."""
+    def take(self, others: "Slots", slots: Numbers, n_said: int, n_read: int) -> None:
+        """Go on with what is in these slots of others that are as long, in the first ones here.
+
+        Nobody there has said or read more words than these.
+        """
         [at] = moved([slots], self.device)
         n_rows = len(slots) * self.beam
         rows = (others.first_rows[at] + torch.arange(self.beam, device=self.device)).flatten()
         self.lineage.take(others.lineage, rows, self.beam)
         for cache, other in zip(self.caches, others.caches, strict=True):
-            cache.keys[:n_rows], cache.values[:n_rows] = other.keys[rows], other.values[rows]
+            _take(cache.keys, other.keys, rows, n_said)
+            _take(cache.values, other.values, rows, n_said)
         for own, theirs in zip(self.memory, others.memory, strict=True):
             for part, other_part in zip(own, theirs, strict=True):
-                part[: len(slots)] = other_part[at]
+                _take(part, other_part, at, n_read)
         self.token[:n_rows] = others.token[rows]
         for part, other_part in zip(self._by_slot(), others._by_slot(), strict=True):
             part[: len(slots)] = other_part[at]
@@ -218,6 +222,11 @@ class Slots:
         [at] = moved([slots], self.device)
         words, parents, end_scores, end_parents = self.written.of(at, n_steps)
         return Coming([end_scores, self.totals[at], words, parents, end_parents])
+
+
+def _take(own: Tensor, other: Tensor, rows: Int[Tensor, "_"], n_places: int) -> None:
+    """The first places of these rows of another, into the first rows."""
+    own[: len(rows), :, :n_places] = other[:, :, :n_places].index_select(0, rows)
 
 
 def _room(like: Tensor, n_slots: int, src_len: int) -> Tensor:
