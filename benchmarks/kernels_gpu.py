@@ -1,6 +1,7 @@
 """The kernels on a GPU: whether they are right, how fast they are, and with which tiles.
 
-    python benchmarks/kernels_gpu.py [--only right,short,loss,norm,additive] [--write]
+    python benchmarks/kernels_gpu.py [--only right,short,loss,norm,additive,tiles]
+        [--write]
 
 First every kernel against the definition in float64, values and gradients, for lengths from 1 to
 1,024, in bf16 and float32; what is wrong is called WRONG, and the exit code is 1. Then times,
@@ -18,31 +19,42 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
 import triton
+from kernels_additive import additive_tiles, additive_times
 from kernels_norms import norm_times
-from kernels_timed import DEVICE, GPU, HALF, Row, alone, timed
+from kernels_timed import (
+    DEVICE,
+    GPU,
+    HALF,
+    HEADS,
+    WIDTH,
+    Row,
+    alone,
+    news,
+    random_heads,
+    timed,
+)
 from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention import Blocks, Packed, additive_scores, attend, dense, dot_scores
-from regard.attention.kernels import additive, short, waves
+from regard.attention.kernels import additive, short
 from regard.attention.kernels.short import Tiles
 from regard.attention.kernels.spans import spans_of
 from regard.train import loss, loss_rows
 
-HEADS, WIDTH = (8, 64) if GPU else (2, 16)
 BOUNDS = {torch.bfloat16: 3e-2, torch.float32: 1e-4}
 RESULTS = Path(__file__).parent / "results" / "kernels_h200_202611.md"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--only", default="right,short,loss,norm,additive")
+    parser.add_argument("--only", default="right,short,loss,norm,additive,tiles")
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     parts = {
@@ -51,6 +63,7 @@ def main() -> None:
         "loss": loss_times,
         "norm": norm_times,
         "additive": additive_times,
+        "tiles": additive_tiles,
     }
     lines = [
         f"# Kernels on {torch.cuda.get_device_name() if GPU else 'a CPU, interpreted'}",
@@ -62,13 +75,12 @@ def main() -> None:
         start = time.perf_counter()
         lines += ["", f"## {name}", "", *table(parts[name]())]
         print("\n".join(lines[-40:]), f"\n({time.perf_counter() - start:.0f} s)", flush=True)
-    text = "\n".join([*lines, ""])
+        text = "\n".join([*lines, ""])  # what there is so far
+        if GPU and "OUT" in os.environ:
+            (Path(os.environ["OUT"]) / "kernels.md").write_text(text, encoding="utf-8")
+        if asked.write:
+            RESULTS.write_text(text, encoding="utf-8")
     print("\n" + text)
-    out = Path(os.environ.get("OUT", "."))
-    if GPU and "OUT" in os.environ:
-        (out / "kernels.md").write_text(text, encoding="utf-8")
-    if asked.write:
-        RESULTS.write_text(text, encoding="utf-8")
     sys.exit("WRONG" in text)
 
 
@@ -109,11 +121,6 @@ def mask_of(kind: str, longest: int) -> tuple[Blocks, int, int]:
     own = layout(lens)
     key = layout(other) if kind == "cross" else own
     return Blocks(own, key, causal=kind == "causal"), sum(lens) + 7, int(key.offsets[-1])
-
-
-def random_heads(n_rows: int, width: int, dtype: torch.dtype) -> Tensor:
-    x = torch.randn(n_rows, HEADS, width, device=DEVICE).to(dtype)
-    return x.transpose(0, 1).requires_grad_()
 
 
 def compared(what: str, ours: Tensor, inputs: tuple, truth: Tensor, exact: list[Tensor]) -> Row:
@@ -170,16 +177,6 @@ def loss_is_right(dtype: torch.dtype) -> Row:
 
 
 # --- how fast ---
-
-
-def news(n_tokens: int) -> Packed:
-    """A packed row of sentences as long as those of news."""
-    generator = np.random.default_rng(1)
-    lens = np.clip(generator.lognormal(3.0, 0.6, n_tokens // 8), 4, 120).astype(int)
-    lens = lens[np.cumsum(lens) <= n_tokens].tolist()
-    return Packed.of(
-        lens, n_tokens=n_tokens, n_slots=len(lens) + 8, max_len=120, device=str(DEVICE)
-    )
 
 
 def short_times() -> Iterator[Row]:
@@ -293,111 +290,6 @@ def loss_times() -> Iterator[Row]:
         ms = alone(lambda: loss_rows.losses_and_gradients_on_gpu(logits, labels, 0, 0.1))
         speed = 2 * logits.numel() * logits.element_size() / max(ms, 1e-9) / 1e9
         yield f"8,192 rows, {words} words at once, {n_warps} warps", ms, 0.0, f"{speed:.2f} TB/s"
-
-
-ADDITIVE_FORWARD = [
-    Tiles(16, 32, 1, 1), Tiles(16, 64, 1, 1), Tiles(32, 64, 2, 1), Tiles(32, 32, 1, 1),
-    Tiles(32, 64, 4, 1), Tiles(64, 64, 8, 1),
-]  # fmt: skip
-ADDITIVE_BACKWARD = [
-    Tiles(16, 16, 1, 1), Tiles(16, 32, 1, 1), Tiles(16, 64, 1, 1), Tiles(16, 32, 2, 1),
-    Tiles(32, 32, 2, 1), Tiles(32, 32, 4, 1),
-]  # fmt: skip
-
-
-def additive_times() -> Iterator[Row]:
-    n_batch, length = (8, 2048) if GPU else (1, 20)
-    query, key, value = (
-        torch.randn(n_batch, HEADS, length, WIDTH, device=DEVICE).to(HALF).requires_grad_()
-        for _ in range(3)
-    )
-    v = (torch.randn(HEADS, WIDTH, device=DEVICE) / WIDTH**0.5).requires_grad_()
-    inputs = query, key, value, v
-    spans = spans_of(None, length, length, DEVICE)
-    n_tanh = n_batch * HEADS * length**2 * WIDTH
-
-    def tiled() -> Tensor:
-        return additive.tiled_additive_attention(*inputs, spans, None, 0.0, float(length), length)
-
-    def waved() -> Tensor:
-        return waves.wave_attention(*inputs, spans, None, 0.0)
-
-    for name, run in (("waves", waved), ("tiles", tiled)):
-        forward, both, peak = timed(run, inputs)
-        speed = f"{n_tanh / max(forward, 1e-9) / 1e9:.2f} T tanh/s forward, {peak:.2f} GB"
-        yield f"ours, {name}, length {length:,}", forward, both, speed
-    yield from additive_tiles(query, key, value, v, spans)
-    yield from additive_peers(inputs)
-    for n_tokens in (32_768,) if GPU else ():
-        layout = news(n_tokens)
-        yield from additive_news(Blocks(layout, layout), n_tokens)
-
-
-def additive_tiles(query: Tensor, key: Tensor, value: Tensor, v: Tensor, spans) -> Iterator[Row]:
-    seed = torch.zeros((), dtype=torch.int64, device=DEVICE)
-    query, key, value, v = (x.detach() for x in (query, key, value, v))
-    by_hidden = [additive.exponentials(x) for x in (query, key)]
-    ends = spans.first_key, spans.end_key
-    for tiles in ADDITIVE_FORWARD if GPU else ADDITIVE_FORWARD[:1]:
-        run = lambda t=tiles: additive.attend_forward(  # noqa: E731
-            *by_hidden, v, value, *ends, None, seed, 0.0, t
-        )
-        yield f"forward {tiles}", alone(run), 0.0, ""
-    output, log_sum, none = additive.attend_forward(
-        *by_hidden, v, value, *ends, None, seed, 0.0, ADDITIVE_FORWARD[0]
-    )
-    grad = torch.randn_like(output)
-    delta = (grad.float() * output.float()).sum(-1)
-    known, starts = (log_sum, delta, none), (spans.first_key, spans.first_query, spans.end_query)
-    for tiles in ADDITIVE_BACKWARD if GPU else ADDITIVE_BACKWARD[:1]:
-        run = lambda t=tiles: additive.attend_backward(  # noqa: E731
-            grad, (query, key, *by_hidden), v, value, known, starts, None, seed, 0.0, t
-        )
-        yield f"backward {tiles}", 0.0, alone(run), "backward alone"
-
-
-def additive_peers(inputs: tuple[Tensor, ...]) -> Iterator[Row]:
-    """What others write, as fast as torch makes it; the whole tensor of tanh is 34 GB in bf16."""
-
-    def notes(q: Tensor, k: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        hidden = torch.tanh(q.unsqueeze(-2) + k.unsqueeze(-3))
-        scores = (hidden @ v.to(q.dtype)[:, None, :, None]).squeeze(-1)
-        return scores.softmax(-1) @ u
-
-    def summed(q: Tensor, k: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        weighted = torch.tanh(q.unsqueeze(-2) + k.unsqueeze(-3)) * v.to(q.dtype)[:, None, None]
-        return weighted.sum(-1).softmax(-1) @ u
-
-    runs: dict[str, Callable[..., Tensor]] = {"the notes' code, eager": notes}
-    if GPU:
-        runs["the notes' code, compiled"] = torch.compile(notes, dynamic=False)
-        runs["(tanh * w).sum, compiled"] = torch.compile(summed, dynamic=False)
-    else:
-        runs["(tanh * w).sum, eager"] = summed
-    for name, run in runs.items():
-        try:
-            forward, both, peak = timed(lambda f=run: f(*inputs), inputs)
-            yield name, forward, both, f"{peak:.1f} GB"
-        except torch.cuda.OutOfMemoryError:
-            yield name, float("nan"), float("nan"), "out of memory"
-        if GPU:
-            torch.cuda.empty_cache()
-
-
-def additive_news(mask: Blocks, n_tokens: int) -> Iterator[Row]:
-    query, key, value = (random_heads(n_tokens, WIDTH, HALF) for _ in range(3))
-    v = torch.randn(HEADS, WIDTH, device=DEVICE, requires_grad=True)
-    spans = spans_of(mask, n_tokens, n_tokens, DEVICE)
-    rows = [x[None] for x in (query, key, value)]
-    for is_long in (False, True):
-        forward, both, _ = timed(
-            lambda long=is_long: additive.tiled_additive_attention(
-                *rows, v, spans, None, 0.0, 1e9 if long else 24.0, mask.key.max_len
-            ),
-            (query, key, value, v),
-        )
-        kind = "tiles for long ones" if is_long else "tiles for short ones"
-        yield f"news, {n_tokens:,} tokens packed, {kind}", forward, both, ""
 
 
 if __name__ == "__main__":
