@@ -92,7 +92,8 @@ def _peer() -> dict[str, str]:
         f"{ours} against {theirs}; past its score on dev after {minutes} minutes, of its {its}"
         f"{_link(PEER, 'en')} |",
         "zh": f"| 同上，与普通训练循环里的MarianMT相比，用时相同 | {GPU['zh']} | "
-        f"BLEU {ours}对{theirs}；{minutes}分钟后在开发集上已超过它{its}分钟的成绩{_link(PEER, 'zh')} |",
+        f"BLEU {ours}对{theirs}；{minutes}分钟后在开发集上已超过它{its}分钟的成绩"
+        f"{_link(PEER, 'zh')} |",
     }
 
 

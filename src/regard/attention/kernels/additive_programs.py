@@ -42,10 +42,7 @@ def forward(
         sees = (cols[None, :] >= first[:, None]) & (cols[None, :] < end[:, None])
         if MASKED:
             sees = sees & _mask(mask, strides, rows[:, None], cols[None, :], n_queries, n_keys)
-        if KEEPS:
-            lines = (tl.cast(group, tl.int64) * n_queries + rows) * longest - first
-            place = kept_scores + lines[:, None] + cols[None, :]
-            tl.store(place, scores.to(kept_scores.dtype.element_ty), mask=sees)
+        _keep(kept_scores, scores, sees, group, rows, cols, first, n_queries, longest, KEEPS)
         scores = tl.where(sees, scores, float("-inf"))
         larger = tl.maximum(largest, tl.max(scores, 1))
         p = tl.exp2(scores - larger[:, None])
@@ -108,10 +105,7 @@ def backward(
         if MASKED:
             sees = sees & _mask(mask, strides, cols[None, :], rows[:, None], n_queries, n_keys)
         if KEEPS:
-            begin = tl.load(first_key + cols, mask=cols < n_queries, other=0)
-            lines = (tl.cast(group, tl.int64) * n_queries + cols) * longest - begin
-            place = kept_scores + lines[None, :] + rows[:, None]
-            scores = tl.load(place, mask=sees, other=0.0).to(tl.float32)
+            scores = _kept(kept_scores, sees, group, rows, cols, first_key, n_queries, longest)
         else:
             scores = _scores(
                 y, x, v, group, n_heads, rows, cols, n_keys, n_queries, HIDDEN, ROOM, FAST
@@ -178,6 +172,25 @@ def _gradients_of_hidden(
         of_query = 4.0 * own * tl.sum(slope, 0)
         tl.atomic_add(d_query + tl.cast(query, tl.int64) * ROOM, of_query, sem="relaxed")
     return d_key_tile, d_own
+
+
+@triton.jit
+def _keep(
+    kept, scores, sees, group, queries, keys, first_keys, n_queries, longest, KEEPS: tl.constexpr
+):  # fmt: skip
+    """Queries down; a query's scores from the first key that it sees on."""
+    if KEEPS:
+        lines = (tl.cast(group, tl.int64) * n_queries + queries) * longest - first_keys
+        place = kept + lines[:, None] + keys[None, :]
+        tl.store(place, scores.to(kept.dtype.element_ty), mask=sees)
+
+
+@triton.jit
+def _kept(kept, sees, group, keys, queries, first_key, n_queries, longest):
+    """The same scores again, keys down."""
+    first_keys = tl.load(first_key + queries, mask=queries < n_queries, other=0)
+    lines = (tl.cast(group, tl.int64) * n_queries + queries) * longest - first_keys
+    return tl.load(kept + lines[None, :] + keys[:, None], mask=sees, other=0.0).to(tl.float32)
 
 
 @triton.jit
