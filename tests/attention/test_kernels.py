@@ -227,12 +227,15 @@ def test_additive_scores_of_far_coordinates_are_finite_and_right(additive):
     assert_additive_equals_the_definition(additive, None, None, query, key, value)
 
 
-def test_additive_dropout_is_the_same_on_the_way_back(additive):
+@pytest.mark.parametrize("longest", [18, 1000])
+def test_additive_dropout_is_the_same_on_the_way_back(additive, longest):
     query, key = rows(18, 4), rows(18, 4)
     v = torch.randn(2, 4, requires_grad=True)
     value = torch.eye(18).expand(1, 2, -1, -1).clone().requires_grad_()
     spans = spans_of(Causal(), 18, 18, query.device)
-    weights = additive.tiled_additive_attention(query, key, value, v, spans, None, 0.4, 20.0, 18)
+    weights = additive.tiled_additive_attention(
+        query, key, value, v, spans, None, 0.4, 20.0, longest
+    )
     inputs = query, key, value, v
     exact = [x.detach().double().requires_grad_() for x in inputs]
     whole = attend(

@@ -1,3 +1,4 @@
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -100,6 +101,17 @@ def test_patience_counts_validations_since_the_best(metric, sign):
         assert (state.score, state.score_step) == (sign * value, step)
     assert verdicts == [False] * 7 + [True]  # 3.0 again is no better; then 2.0 is
     assert (state.best, state.best_step, state.stale) == (sign * 2.0, 5, 3)
+
+
+@pytest.mark.parametrize(("metric", "sign"), [("loss", 1), ("bleu", -1)])
+def test_a_score_that_is_no_number_is_never_the_best(metric, sign):
+    state, found = TrainState(), []
+    for step, value in enumerate([math.nan, 3.0, math.nan, 2.0, math.nan], start=1):
+        state.step = step
+        assert not take_note(state, sign * value, metric, patience=3)
+        found.append(state.best_step)
+    assert found == [0, 2, 2, 4, 4]
+    assert state.best == sign * 2.0
 
 
 def test_without_patience_a_run_never_stops():

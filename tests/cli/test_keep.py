@@ -258,11 +258,12 @@ def test_a_model_carries_what_is_known_of_it(tmp_path, prepared, trained):
     config = Config(model=MODEL, data=DATA)
     write_model(
         tmp_path / "model", config, prepared, trained.weights(), trained.state,
-        chosen="update 3", scores=scores, signature="nrefs:1",
+        chosen=("update 3", "第3次更新"), scores=scores, signature="nrefs:1",
     )  # fmt: skip
     facts = open_bundle(tmp_path / "model").facts
     assert facts["updates"] == 3
     assert facts["dev"]["bleu"] == 31.4159
     card = (tmp_path / "model" / "README.md").read_text()
     assert "on the generated task copy: 3 updates, 0 target tokens; weights: update 3." in card
+    assert "权重：第3次更新。" in card
     assert "BLEU 31.42 (nrefs:1), chrF 55.5, exact 12.0 %, loss 0.512" in card

@@ -1,5 +1,6 @@
 """Validation: the development text predicted and translated, scored, and shown."""
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -161,10 +162,14 @@ def validation(
 
 
 def take_note(state: "TrainState", score: float, metric: str, patience: int) -> bool:
-    """Remember the best score; whether `patience` validations have passed without a better one."""
+    """Remember the best score; whether `patience` validations have passed without a better one.
+
+    What is no number is worse than any.
+    """
     state.score, state.score_step = score, state.step
     sign = 1.0 if metric in LOWER_IS_BETTER else -1.0
-    if state.best is None or sign * score < sign * state.best:
+    best = math.nan if state.best is None else state.best
+    if sign * score < sign * best or (math.isnan(best) and not math.isnan(score)):
         state.best, state.best_step, state.stale = score, state.step, 0
         return False
     state.stale += 1

@@ -156,21 +156,24 @@ def write_model(
     weights: Mapping[str, "Tensor"],
     state: "TrainState",
     *,
-    chosen: str,
-    chinese: str = "",
+    chosen: tuple[str, str],
     scores: Mapping[str, float] | None = None,
     beam: int = 1,
     signature: str = "",
     decode: Mapping[str, Any] | None = None,
 ) -> None:
-    """A trained model as a directory; `decode` is how the model it began with was asked."""
+    """A trained model as a directory.
+
+    Which weights were `chosen` is said in English and in Chinese; `decode` is how the model it
+    began with was asked.
+    """
     facts = {
         "regard": __version__,
         "directions": [list(direction) for direction in prepared.directions],
         "updates": state.step,
         "target_tokens": state.n_tokens,
-        "weights": chosen,
-        **({"weights_zh": chinese} if chinese else {}),
+        "weights": chosen[0],
+        "weights_zh": chosen[1],
         "decode": {**(decode or {}), "beam": beam},
         "dev": {name: round(value, 4) for name, value in (scores or {}).items()},
     }
@@ -194,7 +197,7 @@ def snapshots(
             weights = trainer.weights()
             if trainer.state.step == step and trainer.parallel.is_first:
                 place = folder / f"step-{step:08d}"
-                chosen = f"update {step}"
+                chosen = f"update {step}", f"第{step}次更新"
                 try:
                     write_model(place, config, prepared, weights, trainer.state, chosen=chosen)
                 except (OSError, ResourceError) as error:
@@ -228,8 +231,7 @@ def _card(config: "Config", facts: Mapping[str, Any], signature: str) -> str:
     ]
     if licences:
         lines.append(f"- licences of the text: {'; '.join(licences)}")
-    if "weights_zh" in facts:
-        lines.append(f"- 权重：{facts['weights_zh']}。")
+    lines.append(f"- 权重：{facts['weights_zh']}。")
     beam = facts["decode"]["beam"]
     if dev := facts["dev"]:
         lines.append(

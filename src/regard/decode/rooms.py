@@ -93,6 +93,7 @@ class Rooms:
         self.pad, self.bos, self.eos, self.longest = pad, bos, eos, longest
         self.behind = 1 if device.type == "cuda" else 0  # looks under way while steps are issued
         self.lock = Lock()  # slots are for one search at a time
+        self.end: torch.cuda.Event | None = None  # of the last one
         self.shape: Shape | None = None
         self.most = 0  # slots of this shape
         self.kept: dict[int, tuple[Slots, Callable[[], None]]] = {}  # by number, with their step
@@ -116,14 +117,22 @@ class Rooms:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One search at a time, on its device; narrower weights by autocast are gone after it."""
+        """One search at a time, on its device; narrower weights by autocast are gone after it.
+
+        The last one's steps may still be under way, and another stream would not wait for them.
+        """
         with self.lock, _on(self.device):
             is_narrow = torch.is_autocast_enabled(self.device.type)
             if is_narrow:
                 self.forget()
+            if self.end is not None:
+                self.end.wait()
             try:
                 yield
             finally:
+                self.end = torch.cuda.Event() if self.device.type == "cuda" else None
+                if self.end is not None:
+                    self.end.record()
                 if is_narrow:
                     self.forget()
 
@@ -273,6 +282,6 @@ def _recorded(step: Callable[[], None], device: torch.device) -> Callable[[], No
         step()  # what is made once, is made now
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # others may go on meanwhile
         step()
     return graph.replay

@@ -165,6 +165,7 @@ def _(grad, query, key, x, y, scores, v, value, *_):
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     query, key, value, v, _, _, first_key, _, *more, dropout, is_long, _ = inputs
     ctx.settings = dropout, is_long
+    ctx.set_materialize_grads(False)  # nobody asks for those of the sums and scores
     ctx.save_for_backward(query, key, value, v, *output, first_key, *more)
 
 

@@ -33,6 +33,7 @@ def forward(
     value += _group(group, n_heads, strides[0], strides[1])
     mask += _group(group, n_heads, strides[3], strides[4])
 
+    middle = _middle(v, group, n_heads, ROOM)
     largest = tl.full((ROWS,), NOTHING, tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
     average = tl.zeros((ROWS, PADDED), tl.float32)
@@ -42,7 +43,9 @@ def forward(
         sees = (cols[None, :] >= first[:, None]) & (cols[None, :] < end[:, None])
         if MASKED:
             sees = sees & _mask(mask, strides, rows[:, None], cols[None, :], n_queries, n_keys)
-        _keep(kept_scores, scores, sees, group, rows, cols, first, n_queries, longest, KEEPS)
+        _keep(
+            kept_scores, scores + middle, sees, group, rows, cols, first, n_queries, longest, KEEPS
+        )
         scores = tl.where(sees, scores, float("-inf"))
         larger = tl.maximum(largest, tl.max(scores, 1))
         p = tl.exp2(scores - larger[:, None])
@@ -95,6 +98,7 @@ def backward(
     y_tile = _exponential(_rows(key, row_strides[5], rows, n_keys, N_HIDDEN, ROOM))
     u = _rows(value, strides[2], rows, n_keys, WIDTH, PADDED)
 
+    middle = _middle(v, group, n_heads, ROOM)
     d_value_tile = tl.zeros((ROWS, PADDED), tl.float32)
     d_key_tile = tl.zeros((ROWS, ROOM), tl.float32)
     d_own = tl.zeros((ROOM,), tl.float32)
@@ -106,6 +110,7 @@ def backward(
             sees = sees & _mask(mask, strides, cols[None, :], rows[:, None], n_queries, n_keys)
         if KEEPS:
             scores = _kept(kept_scores, sees, group, rows, cols, first_key, n_queries, longest)
+            scores -= middle
         else:
             scores = _scores(
                 y, x, v, group, n_heads, rows, cols, n_keys, n_queries, HIDDEN, ROOM, FAST
@@ -180,17 +185,26 @@ def _keep(
 ):  # fmt: skip
     """Queries down; a query's scores from the first key that it sees on."""
     if KEEPS:
-        lines = (tl.cast(group, tl.int64) * n_queries + queries) * longest - first_keys
-        place = kept + lines[:, None] + keys[None, :]
-        tl.store(place, scores.to(kept.dtype.element_ty), mask=sees)
+        lines = (tl.cast(group, tl.int64) * n_queries + queries) * longest
+        places = keys[None, :] - first_keys[:, None]
+        inside = sees & (places < longest)
+        tl.store(kept + lines[:, None] + places, scores.to(kept.dtype.element_ty), mask=inside)
 
 
 @triton.jit
 def _kept(kept, sees, group, keys, queries, first_key, n_queries, longest):
     """The same scores again, keys down."""
     first_keys = tl.load(first_key + queries, mask=queries < n_queries, other=0)
-    lines = (tl.cast(group, tl.int64) * n_queries + queries) * longest - first_keys
-    return tl.load(kept + lines[None, :] + keys[:, None], mask=sees, other=0.0).to(tl.float32)
+    lines = (tl.cast(group, tl.int64) * n_queries + queries) * longest
+    places = keys[:, None] - first_keys[None, :]
+    inside = sees & (places < longest)
+    return tl.load(kept + lines[None, :] + places, mask=inside, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def _middle(v, group, n_heads, ROOM: tl.constexpr):
+    """What scores have to be moved by to lie around zero, where few digits say most."""
+    return tl.sum(tl.load(v + (group % n_heads) * ROOM + tl.arange(0, ROOM)), 0) * LOG2_E
 
 
 @triton.jit

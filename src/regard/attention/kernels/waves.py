@@ -324,7 +324,8 @@ def _weights_back(
     n_heads, n_queries = log_sum.shape[1:]
     n_keys, width = value.shape[2:]
     mask, strides = _mask(rules.mask, scores)
-    waves_programs.weights_back[(triton.cdiv(n_keys, TILES.step), part.n_groups)](
+    n_at_once = TILES.step if width <= 256 else TILES.step // 2  # or it does not fit on the chip
+    waves_programs.weights_back[(triton.cdiv(n_keys, n_at_once), part.n_groups)](
         *(scores, grad, value, log_sum, delta, d_value, so_far),
         *(rules.first_key, rules.end_key, mask, rules.seed, scale),
         *(grad.stride(), value.stride(), d_value.stride(), strides),
@@ -333,7 +334,7 @@ def _weights_back(
         WIDTH=width,
         ROOM=max(triton.next_power_of_2(width), 16),
         ROWS=TILES.rows,
-        KEYS=TILES.step,
+        KEYS=n_at_once,
         MASKED=rules.mask is not None,
         DROPS=rules.dropout > 0,
         PRECISION="ieee" if value.dtype.itemsize > 2 else None,
