@@ -69,7 +69,7 @@ def forward(
 
 @triton.jit
 def backward(
-    x, y, kept_scores, query, key, v, value, grad, log_sum, delta,
+    x, y, kept, query, key, v, value, grad, log_sum, delta,
     first_key, first_query, end_query, mask, seed, shared, d_query, d_key, d_v, d_value,
     strides, row_strides, n_queries, n_keys, n_heads, longest, dropout,
     N_HIDDEN: tl.constexpr, HIDDEN: tl.constexpr, ROOM: tl.constexpr, WIDTH: tl.constexpr,
@@ -109,8 +109,7 @@ def backward(
         if MASKED:
             sees = sees & _mask(mask, strides, cols[None, :], rows[:, None], n_queries, n_keys)
         if KEEPS:
-            scores = _kept(kept_scores, sees, group, rows, cols, first_key, n_queries, longest)
-            scores -= middle
+            scores = _kept(kept, sees, group, rows, cols, first_key, n_queries, longest, middle)
         else:
             scores = _scores(
                 y, x, v, group, n_heads, rows, cols, n_keys, n_queries, HIDDEN, ROOM, FAST
@@ -192,13 +191,14 @@ def _keep(
 
 
 @triton.jit
-def _kept(kept, sees, group, keys, queries, first_key, n_queries, longest):
-    """The same scores again, keys down."""
+def _kept(kept, sees, group, keys, queries, first_key, n_queries, longest, middle):
+    """The same scores again, keys down, where they were."""
     first_keys = tl.load(first_key + queries, mask=queries < n_queries, other=0)
     lines = (tl.cast(group, tl.int64) * n_queries + queries) * longest
     places = keys[:, None] - first_keys[None, :]
     inside = sees & (places < longest)
-    return tl.load(kept + lines[None, :] + places, mask=inside, other=0.0).to(tl.float32)
+    scores = tl.load(kept + lines[None, :] + places, mask=inside, other=0.0)
+    return scores.to(tl.float32) - middle
 
 
 @triton.jit
