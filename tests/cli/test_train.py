@@ -155,17 +155,6 @@ def test_an_average_that_is_worse_than_one_checkpoint_is_not_kept(tmp_path, caps
     assert f"权重：{chinese}。" in card
 
 
-def test_an_average_that_is_better_than_every_checkpoint_is_kept(tmp_path):
-    """At a high rate the weights jump around a place that their average is nearer to."""
-    output, directory = tmp_path / "model", tmp_path / "model.run" / "checkpoints"
-    assert train(output, *BRIEF, "train.lr=0.3", "train.average=6", steps=24) == 0
-    facts = open_bundle(output).facts
-    assert facts["weights"] == "average of updates 14, 16, 18, 20, 22, 24"
-    assert facts["weights_zh"] == "第14, 16, 18, 20, 22, 24次更新的平均"
-    scored = [json.loads(path.read_text())["score"] for path in directory.glob("*/state.json")]
-    assert facts["dev"]["loss"] < min(score for score in scored if score is not None)
-
-
 def test_the_settings_are_shown_as_toml_that_reads_back(capsys):
     import tomllib
 

@@ -138,7 +138,7 @@ def test_what_is_no_number_ends_a_sentence_and_harms_no_other(use_kernels, beam)
         assert ((words >= 0) & (words < 11)).all()
 
 
-@pytest.mark.parametrize(("beam", "norm"), [(1, "post"), (3, "post"), (1, "pre"), (3, "pre")])
+@pytest.mark.parametrize(("beam", "norm"), [(3, "post"), (1, "pre")])
 def test_a_search_with_all_kernels_finds_what_the_plain_search_finds(
     monkeypatch, use_kernels, beam, norm
 ):
