@@ -107,6 +107,7 @@ class _Run:
             )
             return INTERRUPTED if leaving.signal == signal.SIGINT else 0
         self._finish(trainer, judge)
+        self.parallel.wait()  # a rank that leaves while another still sends may be torn down
         return 0
 
     def _begin(self, resume: Resume) -> Checkpoint | None:
