@@ -114,6 +114,14 @@ def test_spans_of_rows_that_are_not_packed(mask):
     assert_spans_equal(mask, 7, 3)
 
 
+def test_spans_are_worked_out_once_for_all_layers_and_anew_for_another_mask():
+    for kind in MASKS:
+        mask, *sizes = blocks(kind)
+        assert_spans_equal(mask, *sizes)
+        first = spans_of(mask, *sizes, torch.device("cpu"))
+        assert spans_of(mask, *sizes, torch.device("cpu")) is first
+
+
 def assert_spans_equal(mask, n_queries, n_keys):
     spans = spans_of(mask, n_queries, n_keys, torch.device("cpu"))
     expected = dense(mask, n_queries, n_keys)

@@ -41,10 +41,11 @@ def projected(n_rows, width):
     return wide.transpose(1, 3).unbind(2)
 
 
-@pytest.fixture
-def kernel(monkeypatch):
-    """The kernels where the fast path looks for them."""
+@pytest.fixture(params=[(16, 1), (64, 2), (128, 4)])
+def kernel(monkeypatch, request):
+    """The kernels where the fast path looks for them, as for many rows and for few."""
     found = importlib.import_module("regard.attention.kernels.slots")
+    monkeypatch.setattr(found, "_tiles", lambda _: request.param)
     for name in ("slot_attention", "source_attention"):
         monkeypatch.setattr(fused, name, getattr(found, name), raising=False)
     return lambda: monkeypatch.setattr(fused.kernels, "can_take", lambda *_: True)

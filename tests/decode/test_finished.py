@@ -55,7 +55,7 @@ def one_by_one(done, sentence, search):
 def test_sentences_read_off_together_are_those_read_off_one_by_one(beam, nbest, penalty):
     done, search = written(beam), Search(beam=beam, nbest=nbest, length_penalty=penalty)
     expected = [one_by_one(done, sentence, search) for sentence in range(len(done.n_said))]
-    assert done.hypotheses(search) == expected
+    assert list(done.hypotheses(search)) == expected
     ends = [one.is_finished for own in expected for one in own]
     assert any(ends), "some came to an end ..."
     assert not all(ends), "... and some were cut off"
@@ -64,7 +64,7 @@ def test_sentences_read_off_together_are_those_read_off_one_by_one(beam, nbest, 
 
 def test_what_is_read_off_is_plain_python():
     """Whoever writes it as JSON, or asks for its type, need not know of arrays."""
-    own = written(3).hypotheses(Search(beam=3, nbest=3))
+    own = list(written(3).hypotheses(Search(beam=3, nbest=3)))
     assert {type(one.score) for some in own for one in some} == {float}
     assert {type(one.is_finished) for some in own for one in some} == {bool}
     assert {type(id) for some in own for one in some for id in one.ids} == {int}
@@ -74,7 +74,7 @@ def test_a_sentence_of_which_nothing_came_has_no_hypotheses():
     nothing = np.full((1, 2, 2), -np.inf)
     numbers = np.zeros((1, 2, 2), dtype=np.int64)
     done = Finished(np.array([2]), np.array([0]), nothing, nothing[:, 0], numbers, numbers, numbers)
-    assert done.hypotheses(Search(beam=2)) == [[]]
+    assert list(done.hypotheses(Search(beam=2))) == [[]]
 
 
 def test_numbers_of_all_types_come_in_one_copy_as_they_are():

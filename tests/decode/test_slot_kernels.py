@@ -151,7 +151,7 @@ def test_a_search_with_all_kernels_finds_what_the_plain_search_finds(
     for has_kernels in (False, True):
         use_kernels(has_kernels)
         engine = TorchEngine([network(norm=norm)], pad=0, bos=1, eos=2, longest=24, device=DEVICE)
-        found[has_kernels] = engine._found_in_slots(some, search)
+        found[has_kernels] = engine._rooms.search(some, search)
     for own, others in zip(found[True], found[False], strict=True):
         assert [(h.ids, h.is_finished) for h in own] == [(h.ids, h.is_finished) for h in others]
         assert [h.score for h in own] == pytest.approx([h.score for h in others], rel=1e-4)

@@ -60,10 +60,32 @@ def test_slots_find_what_the_search_beside_the_network_finds(monkeypatch, positi
     search = Search(beam=beam, nbest=beam, length_penalty=penalty, max_len=0)
     ours, some = engine(positions=positions), sentences(9, longest=4)
     expected = ours.search(some, search)
-    assert_same(ours._found_in_slots(some, search), expected)
+    assert_same(ours._rooms.search(some, search), expected)
     ends = [one.is_finished for own in expected for one in own]
     assert any(ends), "some come to an end ..."
     assert not all(ends), "... and some are cut off"
+
+
+@pytest.mark.parametrize("told", [1, 4, 256])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_each_sentence_is_heard_of_once_however_many_are_told_at_a_time(monkeypatch, told, is_late):
+    monkeypatch.setattr(rooms, "ROWS", 3)
+    monkeypatch.setattr(rooms, "WIDE_ROOM", 8)
+    monkeypatch.setattr(rooms, "TOLD", told)
+    monkeypatch.setattr(Coming, "is_here", lambda _: not is_late)
+    ours, some, heard = engine(), sentences(20, longest=4), []
+    found = ours._rooms.search(some, Search(beam=1), lambda *one: heard.append(one))
+    assert sorted(heard, key=lambda one: one[0]) == list(enumerate(found))
+    assert_same(found, ours.search(some, Search(beam=1)))
+
+
+def test_sentences_are_heard_of_while_others_are_searched_for(monkeypatch):
+    monkeypatch.setattr(rooms, "ROWS", 2)
+    monkeypatch.setattr(rooms, "LOOK", 1)
+    events, step = [], rooms.Slots.step
+    monkeypatch.setattr(rooms.Slots, "step", lambda self: events.append("step") or step(self))
+    engine()._rooms.search(sentences(9), Search(beam=1), lambda *_: events.append("heard"))
+    assert "step" in events[events.index("heard") :]
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -77,7 +99,7 @@ def test_the_last_sentences_go_on_in_fewer_slots(monkeypatch, beam):
     )
     search = Search(beam=beam, nbest=beam, length_penalty=1.0)
     ours, some = engine(longest=40), sentences(9)  # who never ends has its own limit
-    assert_same(ours._found_in_slots(some, search), ours.search(some, search))
+    assert_same(ours._rooms.search(some, search), ours.search(some, search))
     assert moves == sorted(moves, reverse=True)
     assert len(moves) > 1
 
@@ -99,7 +121,7 @@ def test_what_is_looked_at_a_block_later_is_the_same(monkeypatch, beam, look, is
     search = Search(beam=beam, nbest=beam)
     ours, some = engine(longest=40), sentences(31)
     ours._rooms.behind = 1
-    assert_same(ours._found_in_slots(some, search), ours.search(some, search))
+    assert_same(ours._rooms.search(some, search), ours.search(some, search))
     assert moves
 
 
@@ -121,7 +143,7 @@ def test_a_sentence_in_a_slot_whose_last_one_is_seen_closed_once_more_is_not_los
     search = Search(beam=beam, nbest=beam, max_len=6)
     ours, some = engine(), sentences(7)
     ours._rooms.behind = 1
-    assert_same(ours._found_in_slots(some, search), ours.search(some, search))
+    assert_same(ours._rooms.search(some, search), ours.search(some, search))
     assert sum(is_stale) == len(some) - 1, "all but the first follow upon another"
 
 
@@ -135,7 +157,7 @@ def test_at_most_one_block_is_issued_in_vain(monkeypatch, behind):
     ours, some, search = engine(), sentences(6), Search(beam=2, max_len=5)
     ours.network.output.bias.data[EOS] = -99.0  # nobody ends before
     ours._rooms.behind = behind
-    assert {len(own[0].ids) for own in ours._found_in_slots(some, search)} == {5}
+    assert {len(own[0].ids) for own in ours._rooms.search(some, search)} == {5}
     assert len(steps) == 6 + 2 * behind
 
 
@@ -159,7 +181,7 @@ def test_the_last_sentences_do_not_move_to_the_slots_that_they_are_in(monkeypatc
     """Which are kept too, and hardly more than are needed where nearly half of them stay."""
     monkeypatch.setattr(rooms, "ROWS", most)
     ours, search = engine(), Search(beam=1)
-    ours._found_in_slots(sentences(most), search)
+    ours._rooms.search(sentences(most), search)
     slots, _ = ours._rooms.kept[most]
     shape = ours._rooms.shape
     for n in range(1, most // 2 + 1):
@@ -187,7 +209,7 @@ def test_slots_are_used_again_by_searches_that_are_alike(monkeypatch):
         (wide, [*sentences(2), Sentence((3,) * 20)], [5, 2, 6, 3, 3]),
         (narrow, sentences(3), [5, 2, 6, 3, 3, 3]),
     ):
-        assert_same(ours._found_in_slots(some, search), ours.search(some, search))
+        assert_same(ours._rooms.search(some, search), ours.search(some, search))
         assert made == so_many
 
 
@@ -196,7 +218,7 @@ def test_what_is_kept_can_be_let_go_and_does_not_outlive_autocast(is_narrow):
     """Its narrower copies of the weights are gone with it, and a recording would read them."""
     ours, some = engine(), sentences(3)
     with torch.autocast("cpu", torch.bfloat16, enabled=is_narrow):
-        ours._found_in_slots(some, Search(beam=2))
+        ours._rooms.search(some, Search(beam=2))
     assert bool(ours._rooms.kept) is not is_narrow
     ours.forget()
     assert not ours._rooms.kept
@@ -206,13 +228,13 @@ def test_what_is_kept_can_be_let_go_and_does_not_outlive_autocast(is_narrow):
 def test_a_search_under_autocast_does_not_meet_the_slots_of_one_without():
     """Nor the other way round, even if it breaks off."""
     ours, some, search = engine(), sentences(3), Search(beam=2)
-    expected = ours._found_in_slots(some, search)
+    expected = ours._rooms.search(some, search)
     with torch.autocast("cpu", torch.bfloat16), pytest.MonkeyPatch.context() as broken:
         broken.setattr(rooms.Slots, "finished", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            ours._found_in_slots(some, search)
+            ours._rooms.search(some, search)
     assert not ours._rooms.kept
-    assert_same(ours._found_in_slots(some, search), expected)
+    assert_same(ours._rooms.search(some, search), expected)
 
 
 def test_searches_in_several_threads_do_not_meet():
@@ -220,7 +242,7 @@ def test_searches_in_several_threads_do_not_meet():
     texts = [sentences(5), sentences(7)[2:], sentences(9)[4:]]
     expected = [ours.search(some, search) for some in texts]
     with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(lambda some: ours._found_in_slots(some, search), texts * 3))
+        found = list(pool.map(lambda some: ours._rooms.search(some, search), texts * 3))
     for own, others in zip(found, expected * 3, strict=True):
         assert_same(own, others)
 
@@ -229,7 +251,7 @@ def test_no_more_slots_are_kept_than_there_is_memory_for(monkeypatch):
     monkeypatch.setattr(rooms, "ROWS", 16)
     ours = engine()
     for n in (1, 2, 3, 5, 9, 16, 4, 1):
-        ours._found_in_slots(sentences(n), Search(beam=1))
+        ours._rooms.search(sentences(n), Search(beam=1))
         assert sum(ours._rooms.kept) <= 2 * ours._rooms.most
 
 
@@ -238,14 +260,14 @@ def test_a_search_that_breaks_off_leaves_nothing_behind(monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr(rooms.Slots, "finished", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            ours._found_in_slots(some, search)
-    assert_same(ours._found_in_slots(some[:3], search), ours.search(some[:3], search))
+            ours._rooms.search(some, search)
+    assert_same(ours._rooms.search(some[:3], search), ours.search(some[:3], search))
 
 
 def test_a_word_or_two_are_enough_for_the_narrowest_limits():
     search = Search(beam=3, nbest=3, max_len=1)
     ours, some = engine(), sentences(4)
-    assert_same(ours._found_in_slots(some, search), ours.search(some, search))
+    assert_same(ours._rooms.search(some, search), ours.search(some, search))
 
 
 @pytest.mark.parametrize(

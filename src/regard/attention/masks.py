@@ -19,7 +19,7 @@ class Causal:
     """Each token sees itself and those before it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Blocks:
     """The mask of packed rows: a token sees only the sentence in the same slot as its own."""
 

@@ -1,6 +1,5 @@
 """What a run begins with: its data, prepared in sight of who waits, and another model's weights."""
 
-import os
 from pathlib import Path
 
 from rich.console import Console
@@ -13,6 +12,7 @@ from regard.config import Config, ModelConfig
 from regard.data.prepare import Prepared, prepare
 from regard.decode.engines.torch import read_weights
 from regard.model.weights import with_fewer_layers
+from regard.processors import n_processors
 
 
 def prepared_data(config: Config, folder: Path, source: Bundle | None) -> Prepared:
@@ -25,7 +25,7 @@ def prepared_data(config: Config, folder: Path, source: Bundle | None) -> Prepar
             config.data,
             folder,
             seed=config.train.seed,
-            workers=os.cpu_count() or 1,
+            workers=n_processors(),
             progress=lambda n: bar.update(reading, completed=n),
             tokenizers=(source.src_tokenizer, source.tgt_tokenizer) if source else None,
         )

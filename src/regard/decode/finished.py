@@ -6,7 +6,7 @@ following the beams back from there.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.decode.search import Hypothesis, Ids, Search
+from regard.decode.search import Found, Hypothesis, Ids, Search
 
 Numbers = NDArray[Any]
 
@@ -65,7 +65,7 @@ class Finished:
     parents: Numbers  # the beam that each word followed
     end_parents: Numbers
 
-    def hypotheses(self, search: Search) -> list[list[Hypothesis]]:
+    def hypotheses(self, search: Search) -> Iterator[Found]:
         """The best of each sentence, the best first; only these are read off."""
         found = zip(self._ended(), self._cut_off(search), strict=True)
         sentences, lengths, beams, scores = map(np.concatenate, found)
@@ -74,12 +74,9 @@ class Finished:
         sentences, lengths, beams = sentences[best], lengths[best], beams[best]
         said = self._said(sentences, lengths, beams)
         has_ended = lengths < self.n_said[sentences]
-        hypotheses: list[list[Hypothesis]] = [[] for _ in self.n_said]
-        for sentence, ids, score, is_finished in zip(
-            sentences.tolist(), said, scores[best].tolist(), has_ended.tolist(), strict=True
-        ):
-            hypotheses[sentence].append(Hypothesis(ids, score, is_finished))
-        return hypotheses
+        every = map(Hypothesis, said, scores[best].tolist(), has_ended.tolist())
+        for n_own in np.bincount(sentences, minlength=len(self.n_said)).tolist():
+            yield list(islice(every, n_own))
 
     def _ended(self) -> tuple[Numbers, ...]:
         """Hypotheses that came to an end: sentence, words, beam and score."""

@@ -11,8 +11,9 @@ searching some sentences.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from threading import Lock
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from regard.attention.scores import ScaledDotScore
 from regard.decode.finished import Coming, Finished
 from regard.decode.ready import limit
 from regard.decode.rules import Numbers, rules_of
-from regard.decode.search import Hypothesis, Search, Sentence
+from regard.decode.search import Found, Hear, Search, Sentence
 from regard.decode.slots import Slots
 from regard.model.transformer import Transformer
 
@@ -36,6 +37,7 @@ LOOK = 8  # steps between two looks at which sentences are done
 READ = 0.125  # share of the slots that is free before new sentences are read ...
 LEFT = 0.25  # ... and that is not when the last sentences move to fewer slots; at most a half
 FEWEST = 128  # beams of all slots, of which there need not be fewer
+TOLD = 256  # sentences, at least, that are read off while the GPU is at its steps
 
 
 def is_plain(sentences: Sequence[Sentence], search: Search, eos: int) -> bool:
@@ -67,12 +69,10 @@ class Look(NamedTuple):
 
 
 class Done(NamedTuple):
-    """Sentences that are done, words and ends of each, and what was written, which will come."""
+    """Sentences that are done: what was written, which will come, and what is read off it."""
 
-    sentences: Numbers
-    n_said: Numbers
-    n_finished: Numbers
     written: Coming
+    told: Iterator[tuple[int, Found]]
 
 
 class Rooms:
@@ -99,20 +99,26 @@ class Rooms:
         self.kept: dict[int, tuple[Slots, Callable[[], None]]] = {}  # by number, with their step
 
     @torch.inference_mode()
-    def search(self, sentences: Sequence[Sentence], search: Search) -> list[list[Hypothesis]]:
-        """For each sentence its `nbest` hypotheses, the best first."""
+    def search(
+        self, sentences: Sequence[Sentence], search: Search, hear: Hear | None = None
+    ) -> list[Found]:
+        """For each sentence its `nbest` hypotheses, the best first; heard of as they are found."""
         rooms: dict[int, list[int]] = defaultdict(list)
         size = WIDE_ROOM if _reads_what_is_there(self.network) else ROOM
         limits = [limit(one, search, self.longest) for one in sentences]
         for number, own_limit in enumerate(limits):
             rooms[_up_to(own_limit, size)].append(number)
-        found: list[list[Hypothesis]] = [[] for _ in sentences]
+        found: list[Found] = [[] for _ in sentences]
+
+        def keep(number: int, hypotheses: Found) -> None:
+            found[number] = hypotheses
+            if hear is not None:
+                hear(number, hypotheses)
+
         with self._alone():
             for room, chosen in sorted(rooms.items()):
-                some = [sentences[number] for number in chosen]
-                own = self._search_in(room, some, [limits[number] for number in chosen], search)
-                for number, hypotheses in zip(chosen, own, strict=True):
-                    found[number] = hypotheses
+                some = {number: sentences[number] for number in chosen}
+                self._search_in(room, some, limits, search, keep)
         return found
 
     @contextmanager
@@ -142,14 +148,19 @@ class Rooms:
         self.shape = None
 
     def _search_in(
-        self, room: int, sentences: Sequence[Sentence], limits: Sequence[int], search: Search
-    ) -> list[list[Hypothesis]]:
-        src_len = _up_to(max(len(one.ids) for one in sentences), SOURCE)
+        self,
+        room: int,
+        sentences: Mapping[int, Sentence],
+        limits: Sequence[int],
+        search: Search,
+        keep: Hear,
+    ) -> None:
+        """Sentences by number, each of which is kept when it is found."""
+        src_len = _up_to(max(len(one.ids) for one in sentences.values()), SOURCE)
         shape = Shape(search.beam, search.length_penalty, src_len, room)
         slots, step = self._slots(len(sentences), shape, search)
-        found: list[list[Hypothesis]] = [[] for _ in sentences]
         # the longest first: those that end together are read together, and few are left to wait for
-        waiting = deque(sorted(range(len(sentences)), key=limits.__getitem__, reverse=True))
+        waiting = deque(sorted(sentences, key=limits.__getitem__, reverse=True))
         owners = np.full(slots.n_slots, -1)
         looks: deque[Look] = deque()
         done: deque[Done] = deque()
@@ -164,13 +175,14 @@ class Rooms:
             for _ in range(LOOK):
                 step()
             looks.append(Look(owners.copy(), slots.look()))
-            _read_off(done, search, found, waits=False)  # while the GPU is at its steps
+            _read_off(done, keep, max(TOLD, len(owners)))  # while the GPU is at its steps
             if len(looks) <= self.behind:
                 continue
             closed, n_said, n_finished = looks.popleft().closed(owners)  # where somebody waits
             if len(closed):
                 written = slots.finished(closed, int(n_said[closed].max()))
-                done.append(Done(owners[closed], n_said[closed], n_finished[closed], written))
+                counts = n_said[closed], n_finished[closed]
+                done.append(Done(written, _told(owners[closed], *counts, written, search)))
             owners[closed] = -1
             left = np.flatnonzero(owners >= 0)
             is_crowd = search.beam * len(owners) > FEWEST and len(left) <= LEFT * len(owners)
@@ -182,8 +194,7 @@ class Rooms:
                 looks.clear()  # they are at the slots that were left
                 staying, owners = owners[left], np.full(fewer.n_slots, -1)
                 slots, owners[: len(left)] = fewer, staying
-        _read_off(done, search, found, waits=True)
-        return found
+        _read_off(done, keep)
 
     def _slots(
         self, n_sentences: int, shape: Shape, search: Search, beside: Slots | None = None
@@ -220,15 +231,24 @@ class Rooms:
         return slots, step
 
 
-def _read_off(
-    done: deque[Done], search: Search, found: list[list[Hypothesis]], *, waits: bool
-) -> None:
-    """What sentences have come to, put where it is found: all, or what is there without waiting."""
-    while done and (waits or done[0].written.is_here()):
-        sentences, n_said, n_finished, written = done.popleft()
-        hypotheses = Finished(n_said, n_finished, *written.here()).hypotheses(search)
-        for number, own in zip(sentences.tolist(), hypotheses, strict=True):
-            found[number] = own
+def _told(
+    sentences: Numbers, n_said: Numbers, n_finished: Numbers, written: Coming, search: Search
+) -> Iterator[tuple[int, Found]]:
+    """What sentences have come to, of words and ends and what was written."""
+    hypotheses = Finished(n_said, n_finished, *written.here()).hypotheses(search)
+    yield from zip(sentences.tolist(), hypotheses, strict=True)
+
+
+def _read_off(done: deque[Done], keep: Hear, most: int | None = None) -> None:
+    """Keep what sentences have come to: all, or at most so many that are there without waiting."""
+    while done and (most is None or done[0].written.is_here()):
+        some = list(islice(done[0].told, most))
+        for number, hypotheses in some:
+            keep(number, hypotheses)
+        most = None if most is None else most - len(some)
+        if most == 0:
+            return  # the rest is told later
+        done.popleft()
 
 
 def _up_to(n: int, step: int) -> int:

@@ -1,6 +1,6 @@
 """What is asked of a search, and what it finds: words that both engines speak. No torch here."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -63,11 +63,20 @@ class Scored:
     log_probs: tuple[float, ...]
 
 
+Found = list[Hypothesis]  # for one sentence, the best first
+Hear = Callable[[int, Found], None]
+
+
 class Engine(Protocol):
     """Something that can run a model."""
 
-    def search(self, sentences: Sequence[Sentence], search: Search) -> list[list[Hypothesis]]:
-        """For each sentence its `nbest` hypotheses, the best first."""
+    def search(
+        self, sentences: Sequence[Sentence], search: Search, hear: Hear | None = None
+    ) -> list[Found]:
+        """For each sentence its `nbest` hypotheses, the best first.
+
+        Somebody may `hear` the number of each and what was found while others are searched for.
+        """
 
     def score(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
         """How probable each target is after its source; neither of them has its end left out."""

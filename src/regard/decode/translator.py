@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 from regard.bundle import Bundle, open_bundle
+from regard.decode.answers import Answers
 from regard.decode.engines.ctranslate2 import CTranslate2Engine, cannot
 from regard.decode.passage import is_blank
 from regard.decode.results import Attention, Score, Translation
@@ -142,8 +143,9 @@ class Translator:
         wanted = [(src_lang, tgt_lang)] * len(texts)
         asked = self.wording.asked(texts, wanted, prefix=prefix, terms=terms)
         sentences = sentences_of(asked)
-        found = self._engine_for(search, sentences).search(sentences, search)
-        translations = self.wording.translations(asked, found)
+        answers = Answers(self.wording, asked)
+        self._engine_for(search, sentences).search(sentences, search, answers.hear)
+        translations = answers.all()
         return translations[0] if isinstance(text, str) else translations
 
     @overload

@@ -9,11 +9,14 @@ from regard.decode.passage import Passage, is_blank, passage, spellings
 from regard.decode.results import Alignment, Alternative, Share, Translation, links_of, shares_of
 from regard.decode.search import Hypothesis, Ids, Sentence
 from regard.errors import ConfigError, DataError, Word
+from regard.processors import n_processors
 from regard.text.scripts import is_mostly_han, stands_in
 from regard.text.tokenizer import Tokenizer
 
 Direction = tuple[str, str]
 Spellings = tuple[Ids, ...]
+
+A_THREAD = 500  # texts, for which it pays to begin one more
 
 _ASKS = re.compile(r"\s*>>([^<>]+)<<\s*")
 
@@ -56,7 +59,7 @@ class Wording:
         bare_texts, wanted = self._asking_in_text(texts, wanted)
         stripped = [text.strip() for text in bare_texts]
         # One look at all texts together is much faster than one at each.
-        encoded = self.src.encode_all(stripped)
+        encoded = self.src.encode_all(stripped, min(1 + len(texts) // A_THREAD, n_processors()))
         ways = {way: self._ways(way) for way in dict.fromkeys(wanted)}
         asked = []
         for text, bare, ids, way in zip(texts, stripped, encoded, wanted, strict=True):
@@ -146,9 +149,10 @@ class Wording:
     ) -> list[Translation]:
         """The texts again, of the hypotheses for each of their sentences."""
         rest = iter(found)
-        return [self._translation(one, rest) for one in asked]
+        return [self.translation(one, rest) for one in asked]
 
-    def _translation(self, asked: Asked, found: Iterator[list[Hypothesis]]) -> Translation:
+    def translation(self, asked: Asked, found: Iterator[list[Hypothesis]]) -> Translation:
+        """A text again, of the hypotheses for each of its sentences."""
         match asked.sentences:
             case (Sentence() as sentence,):  # as almost always: there is nothing to put together
                 alternatives = [self._alone(sentence, one) for one in next(found)]

@@ -1,6 +1,5 @@
 """What the quick worker's process runs: CTranslate2 on the CPU, and no torch."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +7,7 @@ from regard.bundle import open_bundle
 from regard.decode.engines.ctranslate2 import CTranslate2Engine
 from regard.decode.search import Search, Sentence
 from regard.interchange.ctranslate2 import inexpressible
+from regard.processors import n_processors
 from regard.serve.worker import Loading
 
 
@@ -31,14 +31,6 @@ class QuickModels:
                 raise ValueError(question)
 
 
-def processors() -> int:
-    """How many this process may use, which in a container can be fewer than there are."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # where the system does not say
-        return os.cpu_count() or 1
-
-
 def open_models(loading: Loading) -> QuickModels:
     """Every model, loaded and asked once, so that the first client need not wait for it."""
     engines: list[CTranslate2Engine | None] = []
@@ -47,7 +39,7 @@ def open_models(loading: Loading) -> QuickModels:
         if inexpressible(bundle.model):
             engines.append(None)
             continue
-        engine = CTranslate2Engine(bundle, loading.dtype, threads=processors())
+        engine = CTranslate2Engine(bundle, loading.dtype, threads=n_processors())
         end = Sentence((bundle.src_tokenizer.vocab.eos,))
         for n_sentences in (1, 2 * engine.threads):  # few and many are run in different ways
             engine.search([end] * n_sentences, Search(beam=1, max_len=2))

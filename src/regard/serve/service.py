@@ -16,13 +16,13 @@ from regard.decode.search import Hypothesis, Ids, Scored, Search, Sentence
 from regard.decode.wording import Asked, pieces_of, sentences_of
 from regard.errors import ResourceError, Word
 from regard.interchange.ctranslate2 import inexpressible
+from regard.processors import n_processors
 from regard.serve.batcher import ANY, Batcher
 from regard.serve.keys import Keys, Owner
 from regard.serve.languages import TRADITIONAL, canonical, has_words
 from regard.serve.limits import Limits, Rates
 from regard.serve.metrics import Metrics
 from regard.serve.models import Models, Served, Way
-from regard.serve.quick import processors
 from regard.serve.refusals import Refused, too_many, wrong
 from regard.serve.worker import Lane, Loading, Worker
 from regard.text.normalize import Normalizer
@@ -137,7 +137,7 @@ class Service:
                 Loading(paths, self.device, self.dtype),
                 on_restart=lambda: metrics.restarts.update([name]),
             )
-            rows = ROWS * processors() if name == "quick" else ANY
+            rows = ROWS * n_processors() if name == "quick" else ANY
             self.lanes[name] = Batcher(worker, self.limits, metrics, rows)
             for run in (worker.run(), self.lanes[name].run()):
                 self._tasks.append(asyncio.get_running_loop().create_task(run))

@@ -10,7 +10,7 @@ import triton.language as tl
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-STEP = 16  # tokens at once
+FEW, MANY = 512, 1024  # heads of rows: these do not, and those do keep a GPU busy
 
 
 def slot_attention(
@@ -29,14 +29,15 @@ def slot_attention(
     """
     n_rows, n_heads, _, width = query.shape
     output = query.new_empty(n_rows, 1, n_heads, width).transpose(1, 2)
+    step, n_warps = _tiles(n_rows * n_heads)
     _attend[(n_rows, n_heads)](
         *(query, key, value, keys, values, owners, lengths, output, scale, keys.shape[2]),
         *(query.stride()[:2], key.stride()[:2], value.stride()[:2]),
         *(keys.stride()[:3], output.stride()[:2]),
         WIDTH=width,
         PADDED=triton.next_power_of_2(width),
-        STEP=STEP,
-        num_warps=1,
+        STEP=step,
+        num_warps=n_warps,
     )
     return output
 
@@ -51,17 +52,25 @@ def source_attention(
     """softmax(scale q . k) v over the keys that a sentence has; zeros if it has none."""
     n_sentences, n_heads, n_queries, width = query.shape
     output = query.new_empty(n_sentences, n_queries, n_heads, width).transpose(1, 2)
+    step, n_warps = _tiles(n_sentences * n_queries * n_heads)
     _recall[(n_sentences * n_queries, n_heads)](
         *(query, keys, values, mask, output, scale, n_queries, keys.shape[2]),
         *(query.stride()[:3], keys.stride()[:3], values.stride()[:3]),
         *(mask.stride(0), mask.stride(3), output.stride()[:3]),
         WIDTH=width,
         PADDED=triton.next_power_of_2(width),
-        STEP=STEP,
+        STEP=step,
         PLACES=triton.next_power_of_2(keys.shape[2]),
-        num_warps=1,
+        num_warps=n_warps,
     )
     return output
+
+
+def _tiles(n_heads: int) -> tuple[int, int]:
+    """Tokens at once, and warps: where few heads wait for memory, each asks for much at once."""
+    if n_heads <= FEW:
+        return 128, 4
+    return (64, 2) if n_heads <= MANY else (16, 1)
 
 
 @triton.jit

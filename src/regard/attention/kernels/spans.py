@@ -9,6 +9,7 @@ first row does and ends where its last row does: tiles need no table, and no sen
 """
 
 from dataclasses import dataclass
+from weakref import ref
 
 import torch
 from jaxtyping import Int
@@ -33,7 +34,9 @@ def spans_of(
 ) -> Spans:
     """The ranges that the mask stands for; all of them if there is none."""
     if isinstance(mask, Blocks):
-        return _spans_of_blocks(mask, n_queries, n_keys)
+        if torch.compiler.is_compiling():  # what is compiled works it out once by itself
+            return _spans_of_blocks(mask, n_queries, n_keys)
+        return _remembered(mask, n_queries, n_keys)
     queries = torch.arange(n_queries, dtype=torch.int32, device=device)
     keys = torch.arange(n_keys, dtype=torch.int32, device=device)
     none, all_keys, all_queries = (
@@ -47,9 +50,25 @@ def spans_of(
     return Spans(none, end_key, keys.clamp(max=n_queries), all_queries)
 
 
+_last: tuple[ref[Blocks], int, int, Spans] | None = None
+
+
+def _remembered(mask: Blocks, n_queries: int, n_keys: int) -> Spans:
+    """The ranges of the mask that was asked for last, as all layers ask for the same."""
+    global _last
+    last = _last  # another thread may ask meanwhile
+    if last is None or last[0]() is not mask or last[1:3] != (n_queries, n_keys):
+        last = ref(mask), n_queries, n_keys, _spans_of_blocks(mask, n_queries, n_keys)
+        _last = last
+    return last[3]
+
+
 def _spans_of_blocks(mask: Blocks, n_queries: int, n_keys: int) -> Spans:
     first_key, end_key, place = _of_the_other_side(mask.query, mask.key, n_queries)
-    first_query, end_query, key_place = _of_the_other_side(mask.key, mask.query, n_keys)
+    if mask.query is mask.key:
+        first_query, end_query, key_place = first_key, end_key, place
+    else:
+        first_query, end_query, key_place = _of_the_other_side(mask.key, mask.query, n_keys)
     if mask.causal:
         end_key = torch.minimum(end_key, first_key + place + 1)
         first_query = torch.minimum(end_query, first_query + key_place)

@@ -13,7 +13,6 @@ Where CTranslate2's own search is another than ours it is asked otherwise, or no
   itself.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -25,7 +24,7 @@ import numpy as np
 from regard.bundle import Bundle
 from regard.config import ModelConfig
 from regard.decode.coverage import rescored
-from regard.decode.search import Hypothesis, Ids, Scored, Search, Sentence
+from regard.decode.search import Found, Hear, Hypothesis, Ids, Scored, Search, Sentence
 from regard.errors import ConfigError, DataError, ModelError, Word
 from regard.interchange.ctranslate2 import (
     Dtype,
@@ -34,6 +33,7 @@ from regard.interchange.ctranslate2 import (
     source_word,
     target_word,
 )
+from regard.processors import n_processors
 from regard.tensors import stored_dtype
 from regard.text.vocab import Vocabulary
 
@@ -82,7 +82,7 @@ class CTranslate2Engine:
             dtype = "int8" if stored_dtype(bundle.weights) == "int8" else "float32"
         self.model = bundle.model
         self.src, self.tgt = bundle.src_tokenizer.vocab, bundle.tgt_tokenizer.vocab
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or n_processors()
         self.bundle, self.dtype = bundle, dtype
         self.src_words = [source_word(id) for id in range(len(self.src))]
         self.tgt_words = [target_word(id) for id in range(len(self.tgt))]
@@ -99,8 +99,17 @@ class CTranslate2Engine:
         are_enough = n_batches >= self.threads or self.dtype == "int8"
         return self._side_by_side if are_enough else self._together
 
-    def search(self, sentences: Sequence[Sentence], search: Search) -> list[list[Hypothesis]]:
-        """For each sentence its `nbest` hypotheses, the best first."""
+    def search(
+        self, sentences: Sequence[Sentence], search: Search, hear: Hear | None = None
+    ) -> list[Found]:
+        """For each sentence its `nbest` hypotheses, the best first, heard of when all are there."""
+        found = self._searched(sentences, search)
+        if hear is not None:
+            for number, own in enumerate(found):
+                hear(number, own)
+        return found
+
+    def _searched(self, sentences: Sequence[Sentence], search: Search) -> list[Found]:
         if what := cannot(self.model, search, sentences):
             raise ConfigError(
                 "the ctranslate2 engine cannot do {what}; choose the torch engine", what=what

@@ -21,7 +21,7 @@ from regard.decode.ready import Ready, padded_ids
 from regard.decode.rooms import Rooms, is_plain
 from regard.decode.sampling import sample
 from regard.decode.scoring import attentions, scored
-from regard.decode.search import Hypothesis, Ids, Scored, Search, Sentence
+from regard.decode.search import Found, Hear, Hypothesis, Ids, Scored, Search, Sentence
 from regard.decode.terms import beams_for, lacking
 from regard.errors import ConfigError
 from regard.model.build import build_model
@@ -57,12 +57,26 @@ class TorchEngine:
         self.device = device
         self.times = GPU if device.type == "cuda" else 1
 
-    def search(self, sentences: Sequence[Sentence], search: Search) -> list[list[Hypothesis]]:
+    def search(
+        self, sentences: Sequence[Sentence], search: Search, hear: Hear | None = None
+    ) -> list[Found]:
         """For each sentence its `nbest` hypotheses, the best first.
 
         Terms are asked for only where the free search does not say them anyway.
         """
         _check(search, sentences)
+        if self._is_in_slots(sentences, search) and not search.wants_attention:
+            return self._rooms.search(sentences, search, hear)
+        found = self._with_terms(sentences, search)
+        if search.wants_attention:
+            found = self._with_attention(sentences, found)
+        if hear is not None:
+            for number, own in enumerate(found):
+                hear(number, own)
+        return found
+
+    def _with_terms(self, sentences: Sequence[Sentence], search: Search) -> list[Found]:
+        """The hypotheses of sentences, which say their terms."""
         free = [replace(one, terms=()) if one.terms else one for one in sentences]
         found = self._found(free, search)
         lacks = [
@@ -73,7 +87,7 @@ class TorchEngine:
         again = self._found([sentences[place] for place in lacks], search)
         for place, hypotheses in zip(lacks, again, strict=True):
             found[place] = hypotheses
-        return self._with_attention(sentences, found) if search.wants_attention else found
+        return found
 
     def forget(self) -> None:
         """Let go of memory that is kept from search to search."""
@@ -105,15 +119,10 @@ class TorchEngine:
         assert cross is not None
         return cross, encoder, decoder
 
-    def _found(self, sentences: Sequence[Sentence], search: Search) -> list[list[Hypothesis]]:
+    def _found(self, sentences: Sequence[Sentence], search: Search) -> list[Found]:
         """The hypotheses of sentences under their terms."""
-        if (
-            kernels.ARE_HERE
-            and self.device.type == "cuda"
-            and len(sentences) >= SLOTS
-            and self._is_plain(sentences, search)
-        ):
-            return self._found_in_slots(sentences, search)
+        if self._is_in_slots(sentences, search):
+            return self._rooms.search(sentences, search)
         beams = [search.nbest if search.temperature else beams_for(s, search) for s in sentences]
         found: list[list[Hypothesis]] = [[] for _ in sentences]
         sizes = [(n, len(one.ids)) for n, one in zip(beams, sentences, strict=True)]
@@ -135,14 +144,15 @@ class TorchEngine:
             found = self._covering(sentences, found, search.coverage_penalty)
         return [own[: search.nbest] for own in found]
 
-    def _is_plain(self, sentences: Sequence[Sentence], search: Search) -> bool:
-        return isinstance(self.network, Transformer) and is_plain(sentences, search, self.eos)
-
-    def _found_in_slots(
-        self, sentences: Sequence[Sentence], search: Search
-    ) -> list[list[Hypothesis]]:
-        """The same without waiting for the network at every word."""
-        return self._rooms.search(sentences, search)
+    def _is_in_slots(self, sentences: Sequence[Sentence], search: Search) -> bool:
+        """Whether they are searched for without waiting for the network at every word."""
+        return (
+            kernels.ARE_HERE
+            and self.device.type == "cuda"
+            and len(sentences) >= SLOTS
+            and isinstance(self.network, Transformer)
+            and is_plain(sentences, search, self.eos)
+        )
 
     @cached_property
     def _rooms(self) -> Rooms:
