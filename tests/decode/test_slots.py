@@ -140,25 +140,36 @@ def test_a_sentence_in_a_slot_whose_last_one_is_seen_closed_once_more_is_not_los
         return closed(look, owners)
 
     monkeypatch.setattr(rooms.Look, "closed", seen)
-    search = Search(beam=beam, nbest=beam, max_len=6)
+    search = Search(beam=beam, nbest=beam)
     ours, some = engine(), sentences(7)
+    ours.network.output.bias.data[EOS] = 9.0  # they end by themselves, which nobody knows before
     ours._rooms.behind = 1
-    assert_same(ours._rooms.search(some, search), ours.search(some, search))
+    found = ours._rooms.search(some, search)
+    assert all(one.is_finished for own in found for one in own)
+    assert_same(found, ours.search(some, search))
     assert sum(is_stale) == len(some) - 1, "all but the first follow upon another"
 
 
+@pytest.mark.parametrize("limit", [2, 5, 30])
 @pytest.mark.parametrize("behind", [0, 1])
-def test_at_most_one_block_is_issued_in_vain(monkeypatch, behind):
+def test_one_block_is_issued_in_vain_if_nobody_knew_the_end_and_else_none(
+    monkeypatch, behind, limit
+):
     monkeypatch.setattr(rooms, "LOOK", 2)
     steps, recorded = [], rooms._recorded
     monkeypatch.setattr(
         rooms, "_recorded", lambda step, on: recorded(lambda: steps.append(step()), on)
     )
-    ours, some, search = engine(), sentences(6), Search(beam=2, max_len=5)
-    ours.network.output.bias.data[EOS] = -99.0  # nobody ends before
+    ours, some, search = engine(longest=40), sentences(6), Search(beam=2, max_len=limit)
+    ours.network.output.bias.data[EOS] = 99.0 if limit == 30 else -99.0  # at once, or never
     ours._rooms.behind = behind
-    assert {len(own[0].ids) for own in ours._rooms.search(some, search)} == {5}
-    assert len(steps) == 6 + 2 * behind
+    found = ours._rooms.search(some, search)
+    if limit == 30:
+        assert all(own[0].is_finished for own in found)
+        assert len(steps) == 2 + 2 * behind
+    else:
+        assert {len(own[0].ids) for own in found} == {limit}
+        assert len(steps) == limit + limit % 2
 
 
 def test_numbers_on_their_way_are_those_that_were_there_when_they_were_asked_for():

@@ -36,7 +36,7 @@ SOURCE = 128  # words of a source, for which there is room by so many
 LOOK = 8  # steps between two looks at which sentences are done
 READ = 0.125  # share of the slots that is free before new sentences are read ...
 LEFT = 0.25  # ... and that is not when the last sentences move to fewer slots; at most a half
-FEWEST = 128  # beams of all slots, of which there need not be fewer
+FEWEST = 16  # beams of all slots, of which there need not be fewer
 TOLD = 256  # sentences, at least, that are read off while the GPU is at its steps
 
 
@@ -162,6 +162,7 @@ class Rooms:
         # the longest first: those that end together are read together, and few are left to wait for
         waiting = deque(sorted(sentences, key=limits.__getitem__, reverse=True))
         owners = np.full(slots.n_slots, -1)
+        n_steps, ends = 0, np.array(limits)  # so far, and when each sentence ends at the latest
         looks: deque[Look] = deque()
         done: deque[Done] = deque()
         while waiting or owners.max() >= 0:
@@ -171,12 +172,16 @@ class Rooms:
                 chosen = [waiting.popleft() for _ in free]
                 owners[free] = chosen
                 rows = [sentences[number].ids for number in chosen]
-                slots.read(free, rows, np.array([limits[n] for n in chosen]), self.pad)
-            for _ in range(LOOK):
-                step()
-            looks.append(Look(owners.copy(), slots.look()))
+                slots.read(free, rows, ends[chosen], self.pad)
+                ends[chosen] += n_steps
+            goes_on = not looks or ends[owners[owners >= 0]].max() > n_steps
+            if goes_on:
+                for _ in range(LOOK):
+                    step()
+                n_steps += LOOK
+                looks.append(Look(owners.copy(), slots.look()))
             _read_off(done, keep, max(TOLD, len(owners)))  # while the GPU is at its steps
-            if len(looks) <= self.behind:
+            if goes_on and len(looks) <= self.behind:
                 continue
             closed, n_said, n_finished = looks.popleft().closed(owners)  # where somebody waits
             if len(closed):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from regard.decode.passage import Passage, is_blank, passage, spellings
@@ -16,6 +16,7 @@ from regard.text.tokenizer import Tokenizer
 Direction = tuple[str, str]
 Spellings = tuple[Ids, ...]
 
+NO_GAPS = ("", "")
 A_THREAD = 500  # texts, for which it pays to begin one more
 
 _ASKS = re.compile(r"\s*>>([^<>]+)<<\s*")
@@ -64,17 +65,37 @@ class Wording:
         asked = []
         for text, bare, ids, way in zip(texts, stripped, encoded, wanted, strict=True):
             direction = _written_in(text, ways[way])
-            parts, rows = self._passage(bare, ids)
-            sentences: list[Sentence | None] = []
-            for part, row in zip(parts.parts, rows, strict=True):
-                if row is None:
-                    sentences.append(None)
-                    continue
-                asks = _standing_in(part, said) if said else ()
-                source = self._source(row, direction)
-                sentences.append(Sentence(source, () if sentences else begun, asks))
-            asked.append(Asked(text, direction, parts, tuple(sentences)))
+            if is_blank(bare):
+                asked.append(Asked(text, direction, Passage(("",), NO_GAPS), (None,)))
+            elif len(ids) <= self.room and len(bare.splitlines()) == 1:  # as almost always
+                one = self._sentence(bare, ids, direction, begun, said)
+                asked.append(Asked(text, direction, Passage((bare,), NO_GAPS), (one,)))
+            else:
+                asked.append(self._in_parts(text, bare, direction, begun, said))
         return asked
+
+    def _in_parts(
+        self, text: str, bare: str, direction: Direction, begun: Ids, said: Mapping[str, Spellings]
+    ) -> Asked:
+        """A text of several lines, or longer than the model can take."""
+        encode = self.src.encode
+        parts = passage(bare, lambda part: len(encode(part)) <= self.room)
+        sentences = (
+            None if is_blank(part) else self._sentence(part, encode(part), direction, prefix, said)
+            for part, prefix in zip(parts.parts, chain([begun], repeat(())))  # noqa: B905
+        )
+        return Asked(text, direction, parts, tuple(sentences))
+
+    def _sentence(
+        self,
+        part: str,
+        ids: Sequence[int],
+        direction: Direction,
+        prefix: Ids,
+        said: Mapping[str, Spellings],
+    ) -> Sentence:
+        terms = _standing_in(part, said) if said else ()
+        return Sentence(self._source(ids, direction), prefix, terms)
 
     def _asking_in_text(
         self, texts: Sequence[str], wanted: Sequence[Direction]
@@ -89,16 +110,6 @@ class Wording:
             bare.append(text[one.end() :] if one and asks else text)
             ways.append((way[0], one[1]) if one and asks else way)
         return bare, ways
-
-    def _passage(self, text: str, ids: list[int]) -> tuple[Passage, list[list[int] | None]]:
-        """The text in parts, and the ids of each; a blank one has none."""
-        if is_blank(text):
-            return Passage(("",), ("", "")), [None]
-        if len(ids) <= self.room and len(text.splitlines()) == 1:
-            return Passage((text,), ("", "")), [ids]  # as almost always: it need not be done again
-        encode = self.src.encode
-        own = passage(text, lambda part: len(encode(part)) <= self.room)
-        return own, [None if is_blank(part) else encode(part) for part in own.parts]
 
     def _source(self, ids: Sequence[int], direction: Direction) -> Ids:
         vocab = self.src.vocab
