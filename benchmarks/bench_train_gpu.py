@@ -274,7 +274,7 @@ def main() -> None:
         for run in runs.values():
             run.measure(total)
     text = report(asked, runs, total, ceiling(device), n_graphs() - graphs)
-    print(text)
+    print(text, json.dumps({name: run.speeds for name, run in runs.items()}), sep="\n")
     if asked.write:
         place = RESULTS.with_name("train-big_h200_202611.md") if asked.big else RESULTS
         place.write_text(text, encoding="utf-8")
@@ -333,7 +333,7 @@ def compare_scores(asked: argparse.Namespace) -> None:
     else:
         found = measured_scores(asked, names)
     text = report_of_scores(asked, found)
-    print(text)
+    print(text, json.dumps(found), sep="\n")
     places = [Path(os.environ["OUT"])] if "OUT" in os.environ else []
     for place in [*places, *([RESULTS.parent] if asked.write else [])]:
         (place / "train-additive_h200_202611.md").write_text(text, encoding="utf-8")

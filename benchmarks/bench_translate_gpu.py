@@ -16,9 +16,10 @@ Challenge, `test_hans.zh.gz` and `.en.gz`; without it, data/tatoeba-challenge-zh
     equal   float32 without tf32, on the GPU and on the CPU, as many sentences as there is time for
     beam    the same as greedy with a beam of 5
 
-A part is not begun when --limit seconds have passed, and shortens itself as they come near.
-Without a GPU the same lines run at toy size, which says nothing about speed. Where OUT names a
-folder, the tables and all that was said go there as well, each as soon as it is known.
+Behind the tables stand the seconds of each round as JSON. A part is not begun when --limit seconds
+have passed, and shortens itself as they come near. Without a GPU the same lines run at toy size,
+which says nothing about speed. Where OUT names a folder, the tables and all that was said go there
+as well, each as soon as it is known.
 """
 
 import argparse
@@ -70,6 +71,7 @@ class Bench:
     rounds: int
     end: float  # when no part is begun any more
     said: dict[str, list[str]] = field(default_factory=dict)
+    seconds: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # of each race
 
     def left(self) -> float:
         """Seconds until the end."""
@@ -102,6 +104,7 @@ class Bench:
 def race_part(beam: int) -> Callable[[Bench], list[str]]:
     def part(bench: Bench) -> list[str]:
         race = raced(bench.half, bench.network, bench.texts, beam, bench.rounds, bench.left)
+        bench.seconds[search_words(beam)] = race.seconds
         by_peer = dict(zip(race.shared, race.said[PEER], strict=True))
         all_by_peer = [by_peer.get(i, "") for i in range(len(bench.texts))]
         bench.said[f"{PEER}, bf16, {search_words(beam)}"] = all_by_peer
@@ -223,7 +226,7 @@ def main() -> None:
             lines += ["", f"## {PARTS[name][0]}", "", *measured(bench, name)]
             keep(lines, bench, is_written=asked.write)
     text = "\n".join([*lines, ""])
-    print(text)
+    print(text, json.dumps({"sentences": asked.sentences, "seconds": bench.seconds}), sep="\n")
     sys.exit("WRONG" in text)
 
 
