@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-# The unit tests once more, with every annotated shape checked at every call.
-SHAPES := $(BIN)/pytest -q -n 2 --jaxtyping-packages=regard,beartype.beartype \
+# The unit tests once more, with every annotated shape checked at every call; few examples show it.
+SHAPES := REGARD_EXAMPLES=4 $(BIN)/pytest -q -n 2 --jaxtyping-packages=regard,beartype.beartype \
           tests/attention tests/model tests/reference tests/data/test_batch.py tests/data/test_feed.py
 
 .PHONY: test demo check shapes faults soak learn mutants docs wheel clean
