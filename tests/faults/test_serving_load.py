@@ -174,7 +174,7 @@ def test_a_killed_worker_is_replaced_and_its_requests_are_answered(
             time.sleep(0.02)
         [worker] = server.workers()
         with ThreadPoolExecutor(5) as pool:
-            tables = [{**TABLE, "q": several(dice, 20)} for _ in range(5)]
+            tables = [{**TABLE, "q": several(dice, 10)} for _ in range(5)]
             asked = [pool.submit(server.post, "/translate", table) for table in tables]
             time.sleep(dice.uniform(0.02, 0.2))
             os.kill(worker, signal.SIGKILL)
