@@ -14,6 +14,7 @@ class Sentence:
     ids: Ids
     prefix: Ids = ()  # the translation begins so
     terms: tuple[tuple[Ids, ...], ...] = ()  # one spelling of each of these stands somewhere in it
+    places: tuple[tuple[Ids, ...], ...] = ()  # of the words that they are for: each time, which ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from regard.decode.results import Alignment, Alternative, Share, Translation, li
 from regard.decode.search import Hypothesis, Ids, Sentence
 from regard.errors import ConfigError, DataError, Word
 from regard.processors import n_processors
-from regard.text.scripts import is_mostly_han, stands_in
+from regard.text.scripts import is_mostly_han, standing_in, stands_in
 from regard.text.tokenizer import Tokenizer
 
 Direction = tuple[str, str]
@@ -94,8 +94,21 @@ class Wording:
         prefix: Ids,
         said: Mapping[str, Spellings],
     ) -> Sentence:
-        terms = _standing_in(part, said) if said else ()
-        return Sentence(self._source(ids, direction), prefix, terms)
+        source = self._source(ids, direction)
+        words = [word for word in said if stands_in(word, part)]
+        if not words:
+            return Sentence(source, prefix)
+        places = tuple(self._places(word, ids, len(source) - 1 - len(ids)) for word in words)
+        return Sentence(source, prefix, tuple(said[word] for word in words), places)
+
+    def _places(self, word: str, ids: Sequence[int], first: int) -> tuple[Ids, ...]:
+        """Which ids of a source are those of a word, each time that it stands there."""
+        ends = [len(self.src.decode(ids[:n])) for n in range(len(ids) + 1)]
+        text, word = self.src.decode(ids), self.src.normalizer(word)
+        return tuple(
+            tuple(n + first for n in range(len(ids)) if ends[n] < end and start < ends[n + 1])
+            for start, end in standing_in(word, text)
+        )
 
     def _asking_in_text(
         self, texts: Sequence[str], wanted: Sequence[Direction]
@@ -236,11 +249,6 @@ def _written_in(text: str, ways: Sequence[Direction]) -> Direction:
         return ways[0]
     is_chinese = is_mostly_han(text)
     return next((way for way in ways if way[0].startswith("zh") == is_chinese), ways[0])
-
-
-def _standing_in(part: str, said: Mapping[str, Spellings]) -> tuple[Spellings, ...]:
-    """What has to be said for the words of a part."""
-    return tuple(spelled for word, spelled in said.items() if stands_in(word, part))
 
 
 def _arrow(direction: Direction) -> str:

@@ -1,6 +1,7 @@
 """Which script a text is written in, as far as regard needs to know."""
 
 import re
+from collections.abc import Iterator
 
 HAN_WEIGHT = 3.0  # a Chinese character says about as much as three Latin letters
 _UNSPACED = ("zh", "cmn", "zho", "yue", "ja", "th", "lo", "km", "my")
@@ -33,9 +34,15 @@ def stands_in(word: str, text: str) -> bool:
 
     One in small letters may begin a sentence; where words are not spaced, any place will do.
     """
+    return any(True for _ in standing_in(word, text))
+
+
+def standing_in(word: str, text: str) -> Iterator[tuple[int, int]]:
+    """From where to where it stands there, each time."""
     if word not in (text.lower() if word.islower() else text):
-        return False
+        return
     before = r"(?<![A-Za-z0-9])" if word[:1].isascii() else ""
     after = r"(?![A-Za-z0-9])" if word[-1:].isascii() else ""
     pattern = before + re.escape(word) + after
-    return re.search(pattern, text, re.IGNORECASE if word.islower() else 0) is not None
+    for found in re.finditer(pattern, text, re.IGNORECASE if word.islower() else 0):
+        yield found.span()

@@ -1,6 +1,6 @@
 """Search and scores by torch: every kind of network, everything that can be asked, any device."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from regard.decode.engines.memory import give_back_memory
 from regard.decode.engines.packed import can_pack, pack
 from regard.decode.ensemble import Ensemble, Network
 from regard.decode.greedy import greedy
+from regard.decode.placing import in_place
 from regard.decode.ready import Ready, padded_ids
 from regard.decode.rooms import Rooms, is_plain
 from regard.decode.sampling import sample
@@ -49,12 +50,16 @@ class TorchEngine:
         eos: int,
         longest: int,
         device: torch.device,
+        pieces: Sequence[str] = (),
     ) -> None:
-        """`pad` fills up sources; `longest` is as far as the positions of all networks go."""
+        """`pad` fills up sources; `longest` is as far as the positions of all networks go.
+
+        Who is told the `pieces` that words are written with can put terms in their places.
+        """
         self.network = networks[0] if len(networks) == 1 else Ensemble(networks)
         self.pad, self.bos, self.eos = pad, bos, eos
         self.longest = longest
-        self.device = device
+        self.device, self.pieces = device, pieces
         self.times = GPU if device.type == "cuda" else 1
 
     def search(
@@ -62,7 +67,8 @@ class TorchEngine:
     ) -> list[Found]:
         """For each sentence its `nbest` hypotheses, the best first.
 
-        Terms are asked for only where the free search does not say them anyway.
+        Terms are asked for only where the free search does not say them anyway: first whether they
+        have a clear place in what it says.
         """
         _check(search, sentences)
         if self._is_in_slots(sentences, search) and not search.wants_attention:
@@ -84,10 +90,42 @@ class TorchEngine:
             for place, one in enumerate(sentences)
             if one.terms and any(lacking(each.ids, one.terms) for each in found[place])
         ]
-        again = self._found([sentences[place] for place in lacks], search)
-        for place, hypotheses in zip(lacks, again, strict=True):
-            found[place] = hypotheses
+        placed = self._placed(
+            [sentences[place] for place in lacks], [found[place] for place in lacks], search
+        )
+        others = [place for place, own in zip(lacks, placed, strict=True) if own is None]
+        again = iter(self._found([sentences[place] for place in others], search))
+        for place, own in zip(lacks, placed, strict=True):
+            found[place] = next(again) if own is None else own
         return found
+
+    def _placed(
+        self, sentences: Sequence[Sentence], found: Sequence[Found], search: Search
+    ) -> list[Found | None]:
+        """The same hypotheses with their terms in place; None where it is not clear where."""
+        if not self.pieces or search.forbidden or search.no_repeat or search.coverage_penalty:
+            return [None] * len(sentences)
+        placed: list[Found | None] = []
+        for one, own, weights in zip(
+            sentences, found, self._attentions(sentences, found), strict=True
+        ):
+            said = dict[Ids, bool]()
+            for hypothesis, own_weights in zip(own, weights, strict=True):
+                ids = in_place(one, hypothesis.ids, own_weights, self.pieces)
+                said[ids or ()] = hypothesis.is_finished
+            fits = max(map(len, said)) < self.longest
+            placed.append(self._judged(one, said, search) if fits and () not in said else None)
+        return placed
+
+    def _judged(self, sentence: Sentence, said: Mapping[Ids, bool], search: Search) -> Found:
+        """Given translations, and whether each has come to an end, the best first."""
+        ends = [(*ids, self.eos) if has_ended else ids for ids, has_ended in said.items()]
+        scores = self.score([(sentence.ids, ids) for ids in ends])
+        judged = [
+            Hypothesis(ids, sum(one.log_probs) / len(one.log_probs) ** search.length_penalty, ended)
+            for (ids, ended), one in zip(said.items(), scores, strict=True)
+        ]
+        return sorted(judged, key=lambda one: -one.score)
 
     def forget(self) -> None:
         """Let go of memory that is kept from search to search."""
@@ -247,6 +285,7 @@ def torch_engine(
         eos=tgt.eos,
         longest=min(bundle.model.max_len for bundle in bundles),
         device=device,
+        pieces=tgt.pieces,
     )
 
 

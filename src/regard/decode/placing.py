@@ -1,0 +1,92 @@
+"""Terms put where they belong: in place of the words that look at what they are to translate.
+
+A search that has to say a term the network does not expect says its own word too, and the term
+behind the full stop. But which words stand for the source's is seen in the attention, so the term
+takes their place; and the rest of the sentence stays as it was.
+
+    source           今天的会议取消了。                 会议 is to be called summit
+    said freely      Today ' s meeting was cancelled .
+    share of 会议     .2 .6 .4   .9    .0     .0     .0
+    placed           Today ' s summit  was cancelled .
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise, repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.decode.search import Ids, Sentence
+from regard.decode.terms import lacking
+
+SURE = 0.5  # of the attention of a word, at least, that tells what it stands for
+BEFORE = 0.85  # of as much, for a word before it: articles look ahead at their noun
+
+
+def in_place(
+    sentence: Sentence, ids: Ids, weights: NDArray[np.float32], pieces: Sequence[str]
+) -> Ids | None:
+    """What was said with the terms that it lacks, each in its place; None if that is not clear.
+
+    `weights` has a row for each word, `pieces` the spelling of each id.
+    """
+    words = _words([pieces[id] for id in ids])
+    chosen: list[tuple[int, int, Ids]] = []
+    for term, places in zip(sentence.terms, sentence.places or repeat(()), strict=False):
+        if not lacking(ids, [term]):
+            continue
+        spans = [_span(weights[: len(ids)], list(one), words) for one in places]
+        for span in spans:
+            if span is None:
+                return None
+            spelling = term[0] if span[0] == 0 else term[-1]  # which follows another character
+            chosen.append((*span, spelling))
+        if not spans:
+            return None
+    chosen.sort()
+    ends = [len(sentence.prefix), *(end for _, end, _ in chosen)]
+    if any(start < end for (start, _, _), end in zip(chosen, ends, strict=False)):
+        return None  # one would take the place of another, or of what has to come first
+    said = list(ids)
+    for start, end, spelling in reversed(chosen):
+        said[start:end] = spelling
+    return None if lacking(tuple(said), sentence.terms) else tuple(said)
+
+
+def _span(
+    weights: NDArray[np.float32], places: list[int], words: Sequence[tuple[int, int]]
+) -> tuple[int, int] | None:
+    """From which piece to which the words stand that look at these places of the source."""
+    rest = weights[:, :-1].sum(1)  # without the end, at which words look that look at nothing
+    by_piece = weights[:, places].sum(1) / np.maximum(rest, 1e-9)
+    shares = [float(by_piece[start:end].max()) for start, end in words]
+    best = max(range(len(words)), key=shares.__getitem__, default=-1)
+    if best < 0 or shares[best] < SURE:
+        return None
+    first, last = best, best
+    while first > 0 and shares[first - 1] >= BEFORE * shares[best]:
+        first -= 1
+    while last + 1 < len(words) and shares[last + 1] >= SURE:
+        last += 1
+    return words[first][0], words[last][1]
+
+
+def _words(pieces: Sequence[str]) -> list[tuple[int, int]]:
+    """Pieces as words, from which to which; a sign, or a letter without spaces, is one itself."""
+    starts = [
+        place
+        for place, piece in enumerate(pieces)
+        if not place or not _goes_on(pieces[place - 1], piece)
+    ]
+    return list(pairwise([*starts, len(pieces)]))
+
+
+def _goes_on(before: str, piece: str) -> bool:
+    """Whether a piece is the rest of a word."""
+    return _is_spaced(before[-1:]) and _is_spaced(piece[:1])
+
+
+def _is_spaced(char: str) -> bool:
+    """Whether it is part of a word between spaces."""
+    return char.isalnum() and unicodedata.category(char) != "Lo"
