@@ -24,6 +24,7 @@ PIECES = [
     "ting",
     '"',
     "峰",
+    "▁",
 ]
 SUMMIT = ((5, 6),)
 
@@ -48,6 +49,7 @@ def test_all_words_that_are_sure_go_and_whole_words_only():
     assert words(placed("▁the ▁mee ting ▁is", [0.1, 0.1, 0.8, 0.1])) == "▁the ▁sum mit ▁is"
     assert words(placed("▁the ▁meeting ▁over .", [0.8, 0.85, 0.5, 0.1])) == "▁sum mit ."
     assert words(placed('" ▁meeting "', [0.6, 0.8, 0.2])) == '" ▁sum mit "'
+    assert words(placed("▁is ▁ mit", [0.1, 0.1, 0.8])) == "▁is ▁sum mit"
     assert words(placed("会 议 ▁is", [0.8, 0.1, 0.1])) == "▁sum mit 议 ▁is"
 
 

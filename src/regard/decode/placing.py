@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from regard.decode.search import Ids, Sentence
 from regard.decode.terms import lacking
+from regard.text.subword import SPACE
 
 SURE = 0.5  # of the attention of a word, at least, that tells what it stands for
 BEFORE = 0.85  # of as much, for a word before it: articles look ahead at their noun
@@ -83,8 +84,8 @@ def _words(pieces: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _goes_on(before: str, piece: str) -> bool:
-    """Whether a piece is the rest of a word."""
-    return _is_spaced(before[-1:]) and _is_spaced(piece[:1])
+    """Whether a piece is the rest of a word, or all of it but the space."""
+    return (before == SPACE or _is_spaced(before[-1:])) and _is_spaced(piece[:1])
 
 
 def _is_spaced(char: str) -> bool:
