@@ -115,11 +115,17 @@ def test_spans_of_rows_that_are_not_packed(mask):
 
 
 def test_spans_are_worked_out_once_for_all_layers_and_anew_for_another_mask():
-    for kind in MASKS:
-        mask, *sizes = blocks(kind)
-        assert_spans_equal(mask, *sizes)
-        first = spans_of(mask, *sizes, torch.device("cpu"))
-        assert spans_of(mask, *sizes, torch.device("cpu")) is first
+    device, masks = torch.device("cpu"), [blocks(kind) for kind in MASKS]
+    first = [spans_of(*one, device) for one in masks]
+    assert len(masks) <= 3
+    assert all(spans_of(*one, device) is spans for one, spans in zip(masks, first, strict=True))
+    for one in masks:
+        assert_spans_equal(*one)
+        assert_spans_equal(*blocks("causal", [(2, 0), (5, 0)]))
+    with torch.inference_mode():
+        inferred = spans_of(*masks[0], device)
+    assert not spans_of(*masks[0], device).first_key.is_inference()
+    assert inferred.first_key.is_inference()
 
 
 def assert_spans_equal(mask, n_queries, n_keys):

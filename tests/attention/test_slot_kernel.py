@@ -45,7 +45,7 @@ def projected(n_rows, width):
 def kernel(monkeypatch, request):
     """The kernels where the fast path looks for them, as for many rows and for few."""
     found = importlib.import_module("regard.attention.kernels.slots")
-    monkeypatch.setattr(found, "_tiles", lambda _: request.param)
+    monkeypatch.setattr(found, "_tiles", lambda *_: request.param)
     for name in ("slot_attention", "source_attention"):
         monkeypatch.setattr(fused, name, getattr(found, name), raising=False)
     return lambda: monkeypatch.setattr(fused.kernels, "can_take", lambda *_: True)
@@ -63,6 +63,13 @@ def test_attention_reads_keys_and_values_where_they_were_written(kernel, n_steps
     assert longer is cache
     assert torch.equal(cache.keys, other.keys)
     assert torch.equal(cache.values, other.values)
+
+
+def test_the_fewer_rows_there_are_the_more_tokens_each_asks_for_at_once():
+    tiles = importlib.import_module("regard.attention.kernels.slots")._tiles
+    found = [tiles(n_heads, 64) for n_heads in (8, 512, 513, 1024, 1025, 24_576)]
+    assert found == [(128, 4), (128, 4), (64, 2), (64, 2), (16, 1), (16, 1)]
+    assert [tiles(8, width)[0] for width in (16, 64, 80, 128, 1024)] == [128, 128, 64, 64, 16]
 
 
 def empty(width):

@@ -4,11 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import save_file
 
+from regard.bundle import write_bundle
+from regard.config import ModelConfig
 from regard.decode.placing import in_place
 from regard.decode.search import Search, Sentence
 from regard.decode.terms import lacking
 from regard.decode.translator import load
+from regard.decode.wording import sentences_of
+from regard.model import build_model
+from regard.text.tokenizer import train_tokenizer
 
 PIECES = [
     "▁the",
@@ -25,6 +31,8 @@ PIECES = [
     '"',
     "峰",
     "▁",
+    "<0xE5>",
+    "<0xB3>",
 ]
 SUMMIT = ((5, 6),)
 
@@ -57,6 +65,16 @@ def test_within_a_text_without_spaces_a_term_is_spelled_as_it_follows_another():
     terms = (((5, 6), (12,)),)
     assert words(placed("会 议 会", [0.8, 0.1, 0.1], terms=terms)) == "▁sum mit 议 会"
     assert words(placed("会 议 会", [0.1, 0.8, 0.1], terms=terms)) == "会 峰 会"
+
+
+def test_a_term_has_a_space_before_it_where_the_word_had_one():
+    terms = (((5, 6), (12,)),)
+    assert words(placed("会 ▁meeting 会", [0.1, 0.8, 0.1], terms=terms)) == "会 ▁sum mit 会"
+
+
+def test_a_letter_in_bytes_goes_as_a_whole():
+    terms = (((12,),),)
+    assert words(placed("会 <0xE5> <0xB3> 会", [0.1, 0.2, 0.8, 0.1], terms=terms)) == "会 峰 会"
 
 
 def test_a_word_that_stands_there_twice_is_called_so_twice():
@@ -111,9 +129,41 @@ def test_the_rest_of_a_sentence_stays_as_it_was(translator, beam):
     assert asked.text == free.replace("apples", "pears")
     [scored] = translator.score([text], [asked.text])
     assert asked.score == pytest.approx(sum(scored.log_probs) / len(scored.log_probs), abs=1e-4)
-    several = translator.translate(text, nbest=3, terms=terms).alternatives
+    several = translator.translate(text, nbest=5, terms=terms).alternatives
+    assert len({one.text for one in several}) == 5
     assert [one.score for one in several] == sorted((one.score for one in several), reverse=True)
     assert all("pears" in one.text for one in several)
+
+
+@pytest.mark.parametrize("bounds", [{"max_len": 6}, {"min_len": 12}])
+def test_a_term_in_its_place_keeps_within_the_bounds_of_the_search(translator, bounds):
+    terms = {"苹果": "big yellow juicy fruit from far away lands", "喜欢": "it"}
+    for word, term in terms.items():
+        search = Search(beam=2, **bounds)
+        asked = translator.wording.asked(["我喜欢吃苹果。"], [("", "")], terms={word: term})
+        [[one]] = translator._torch.search(sentences_of(asked), search)
+        assert search.min_len <= len(one.ids)
+        assert len(one.ids) + one.is_finished <= (search.max_len or 99)
+
+
+def test_a_word_that_is_half_a_piece_has_no_place(translator):
+    wording = translator.wording
+    assert "▁我们应该" in wording.src.vocab.pieces
+    [asked] = wording.asked(["我们应该学习。"], [("", "")], terms={"应该": "must", "学习": "read"})
+    assert asked.sentences[0].places[0] == ()
+    assert asked.sentences[0].places[1] != ()
+
+
+def test_where_words_begin_is_known_of_pieces_with_spaces_alone(tmp_path, translator):
+    assert translator._torch.pieces
+    texts = ["the meeting is over", "the summit is over"]
+    words = [train_tokenizer(texts, kind="word", size=300) for _ in range(2)]
+    config = ModelConfig(d_model=8, n_heads=2, n_layers=1, d_ff=8)
+    network = build_model(config, *(len(one.vocab) for one in words))
+    weights = {name: tensor.detach().clone() for name, tensor in network.named_parameters()}
+    save = lambda file: save_file(weights, file)  # noqa: E731
+    write_bundle(tmp_path / "words", config, tuple(words), save, facts={}, card="")
+    assert not load(tmp_path / "words", engine="torch")._torch.pieces
 
 
 def test_places_are_those_of_the_words_whatever_stands_before_them(translator):
@@ -128,7 +178,12 @@ def test_places_are_those_of_the_words_whatever_stands_before_them(translator):
 def test_rules_that_a_term_in_its_place_could_break_are_left_to_the_search(translator, monkeypatch):
     placed = []
     monkeypatch.setattr("regard.decode.engines.torch.in_place", lambda *_: placed.append(1))
-    for search in (Search(beam=2, forbidden=((5,),)), Search(beam=2, no_repeat=3)):
+    for search in (
+        Search(beam=2, forbidden=((5,),)),
+        Search(beam=2, no_repeat=3),
+        Search(beam=2, renormalize=True),
+        Search(beam=2, coverage_penalty=0.1),
+    ):
         said = translator.translate("我喜欢吃苹果。", terms={"苹果": "pears"}, search=search).text
         assert "pears" in said
     assert not placed

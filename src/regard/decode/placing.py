@@ -10,6 +10,7 @@ takes their place; and the rest of the sentence stays as it was.
     placed           Today ' s summit  was cancelled .
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise, repeat
@@ -21,6 +22,8 @@ from regard.decode.search import Ids, Sentence
 from regard.decode.terms import lacking
 from regard.text.subword import SPACE
 
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
+
 SURE = 0.5  # of the attention of a word, at least, that tells what it stands for
 BEFORE = 0.85  # of as much, for a word before it: articles look ahead at their noun
 
@@ -30,7 +33,7 @@ def in_place(
 ) -> Ids | None:
     """What was said with the terms that it lacks, each in its place; None if that is not clear.
 
-    `weights` has a row for each word, `pieces` the spelling of each id.
+    `weights` has a row for each word, `pieces` the spelling of each id, with ▁ for a space.
     """
     words = _words([pieces[id] for id in ids])
     chosen: list[tuple[int, int, Ids]] = []
@@ -41,8 +44,8 @@ def in_place(
         for span in spans:
             if span is None:
                 return None
-            spelling = term[0] if span[0] == 0 else term[-1]  # which follows another character
-            chosen.append((*span, spelling))
+            has_space = span[0] == 0 or pieces[ids[span[0]]].startswith(SPACE)
+            chosen.append((*span, term[0] if has_space else term[-1]))  # which follows another
         if not spans:
             return None
     chosen.sort()
@@ -84,7 +87,9 @@ def _words(pieces: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _goes_on(before: str, piece: str) -> bool:
-    """Whether a piece is the rest of a word, or all of it but the space."""
+    """Whether a piece is the rest of a word, or all of it but the space, or of letters in bytes."""
+    if _BYTE.fullmatch(before) or _BYTE.fullmatch(piece):
+        return bool(_BYTE.fullmatch(before) and _BYTE.fullmatch(piece))
     return (before == SPACE or _is_spaced(before[-1:])) and _is_spaced(piece[:1])
 
 

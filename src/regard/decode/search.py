@@ -14,7 +14,8 @@ class Sentence:
     ids: Ids
     prefix: Ids = ()  # the translation begins so
     terms: tuple[tuple[Ids, ...], ...] = ()  # one spelling of each of these stands somewhere in it
-    places: tuple[tuple[Ids, ...], ...] = ()  # of the words that they are for: each time, which ids
+    # where the words stand that the terms are for: of each, each time, at which places of `ids`
+    places: tuple[tuple[tuple[int, ...], ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,8 @@ class Engine(Protocol):
     ) -> list[Found]:
         """For each sentence its `nbest` hypotheses, the best first.
 
-        Somebody may `hear` the number of each and what was found while others are searched for.
+        Somebody may `hear` the number of each and what was found while others are searched for, but
+        must not ask the same engine meanwhile.
         """
 
     def score(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:

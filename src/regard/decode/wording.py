@@ -98,17 +98,11 @@ class Wording:
         words = [word for word in said if stands_in(word, part)]
         if not words:
             return Sentence(source, prefix)
-        places = tuple(self._places(word, ids, len(source) - 1 - len(ids)) for word in words)
-        return Sentence(source, prefix, tuple(said[word] for word in words), places)
-
-    def _places(self, word: str, ids: Sequence[int], first: int) -> tuple[Ids, ...]:
-        """Which ids of a source are those of a word, each time that it stands there."""
         ends = [len(self.src.decode(ids[:n])) for n in range(len(ids) + 1)]
-        text, word = self.src.decode(ids), self.src.normalizer(word)
-        return tuple(
-            tuple(n + first for n in range(len(ids)) if ends[n] < end and start < ends[n + 1])
-            for start, end in standing_in(word, text)
-        )
+        first = len(source) - 1 - len(ids)
+        text = self.src.decode(ids)
+        places = tuple(_places(self.src.normalizer(word), text, ends, first) for word in words)
+        return Sentence(source, prefix, tuple(said[word] for word in words), places)
 
     def _asking_in_text(
         self, texts: Sequence[str], wanted: Sequence[Direction]
@@ -249,6 +243,20 @@ def _written_in(text: str, ways: Sequence[Direction]) -> Direction:
         return ways[0]
     is_chinese = is_mostly_han(text)
     return next((way for way in ways if way[0].startswith("zh") == is_chinese), ways[0])
+
+
+def _places(word: str, text: str, ends: Sequence[int], first: int) -> tuple[tuple[int, ...], ...]:
+    """Which pieces of a text are those of a word, each time; none if one is more than that.
+
+    Piece n stands between `ends[n]` and the next; the first is counted as `first`.
+    """
+    places = []
+    for start, end in standing_in(word, text):
+        own = [n for n in range(len(ends) - 1) if ends[n] < end and start < ends[n + 1]]
+        if not own or (text[ends[own[0]] : start] + text[end : ends[own[-1] + 1]]).strip():
+            return ()
+        places.append(tuple(n + first for n in own))
+    return tuple(places)
 
 
 def _arrow(direction: Direction) -> str:

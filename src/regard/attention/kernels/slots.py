@@ -29,7 +29,7 @@ def slot_attention(
     """
     n_rows, n_heads, _, width = query.shape
     output = query.new_empty(n_rows, 1, n_heads, width).transpose(1, 2)
-    step, n_warps = _tiles(n_rows * n_heads)
+    step, n_warps = _tiles(n_rows * n_heads, width)
     _attend[(n_rows, n_heads)](
         *(query, key, value, keys, values, owners, lengths, output, scale, keys.shape[2]),
         *(query.stride()[:2], key.stride()[:2], value.stride()[:2]),
@@ -52,7 +52,7 @@ def source_attention(
     """softmax(scale q . k) v over the keys that a sentence has; zeros if it has none."""
     n_sentences, n_heads, n_queries, width = query.shape
     output = query.new_empty(n_sentences, n_queries, n_heads, width).transpose(1, 2)
-    step, n_warps = _tiles(n_sentences * n_queries * n_heads)
+    step, n_warps = _tiles(n_sentences * n_queries * n_heads, width)
     _recall[(n_sentences * n_queries, n_heads)](
         *(query, keys, values, mask, output, scale, n_queries, keys.shape[2]),
         *(query.stride()[:3], keys.stride()[:3], values.stride()[:3]),
@@ -66,11 +66,12 @@ def source_attention(
     return output
 
 
-def _tiles(n_heads: int) -> tuple[int, int]:
+def _tiles(n_heads: int, width: int) -> tuple[int, int]:
     """Tokens at once, and warps: where few heads wait for memory, each asks for much at once."""
-    if n_heads <= FEW:
-        return 128, 4
-    return (64, 2) if n_heads <= MANY else (16, 1)
+    if n_heads > MANY:
+        return 16, 1
+    step, n_warps = (128, 4) if n_heads <= FEW else (64, 2)
+    return max(step * 64 // max(triton.next_power_of_2(width), 64), 16), n_warps
 
 
 @triton.jit

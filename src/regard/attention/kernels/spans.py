@@ -18,6 +18,8 @@ from torch import Tensor
 from regard.attention.layout import Packed
 from regard.attention.masks import Blocks, Causal
 
+MASKS = 3  # that are remembered: of the source, of the target, and between them
+
 
 @dataclass(frozen=True, slots=True)
 class Spans:
@@ -50,17 +52,20 @@ def spans_of(
     return Spans(none, end_key, keys.clamp(max=n_queries), all_queries)
 
 
-_last: tuple[ref[Blocks], int, int, Spans] | None = None
+_last: tuple[tuple[ref[Blocks], tuple[int, int, bool], Spans], ...] = ()
 
 
 def _remembered(mask: Blocks, n_queries: int, n_keys: int) -> Spans:
-    """The ranges of the mask that was asked for last, as all layers ask for the same."""
+    """The ranges of one of the last masks, as all layers ask for the same two or three."""
     global _last
-    last = _last  # another thread may ask meanwhile
-    if last is None or last[0]() is not mask or last[1:3] != (n_queries, n_keys):
-        last = ref(mask), n_queries, n_keys, _spans_of_blocks(mask, n_queries, n_keys)
-        _last = last
-    return last[3]
+    key = n_queries, n_keys, torch.is_inference_mode_enabled()  # which makes another kind of tensor
+    known = _last  # another thread may ask meanwhile
+    for own, own_key, spans in known:
+        if own() is mask and own_key == key:
+            return spans
+    spans = _spans_of_blocks(mask, n_queries, n_keys)
+    _last = ((ref(mask), key, spans), *known[: MASKS - 1])
+    return spans
 
 
 def _spans_of_blocks(mask: Blocks, n_queries: int, n_keys: int) -> Spans:

@@ -18,7 +18,7 @@ from regard.decode.engines.packed import can_pack, pack
 from regard.decode.ensemble import Ensemble, Network
 from regard.decode.greedy import greedy
 from regard.decode.placing import in_place
-from regard.decode.ready import Ready, padded_ids
+from regard.decode.ready import Ready, limit, padded_ids
 from regard.decode.rooms import Rooms, is_plain
 from regard.decode.sampling import sample
 from regard.decode.scoring import attentions, scored
@@ -29,6 +29,7 @@ from regard.model.build import build_model
 from regard.model.transformer import Transformer
 from regard.model.weights import load_weights
 from regard.tensors import read_tensors
+from regard.text.subword import SPACE
 
 SENTENCES = 64  # translated at once on a CPU, where more are not quicker ...
 TOKENS = 2048  # ... and source tokens, counted for each hypothesis
@@ -103,29 +104,51 @@ class TorchEngine:
         self, sentences: Sequence[Sentence], found: Sequence[Found], search: Search
     ) -> list[Found | None]:
         """The same hypotheses with their terms in place; None where it is not clear where."""
-        if not self.pieces or search.forbidden or search.no_repeat or search.coverage_penalty:
+        has_rules = search.forbidden or search.no_repeat or search.renormalize
+        if not self.pieces or has_rules or search.coverage_penalty:
             return [None] * len(sentences)
-        placed: list[Found | None] = []
-        for one, own, weights in zip(
-            sentences, found, self._attentions(sentences, found), strict=True
-        ):
-            said = dict[Ids, bool]()
-            for hypothesis, own_weights in zip(own, weights, strict=True):
-                ids = in_place(one, hypothesis.ids, own_weights, self.pieces)
-                said[ids or ()] = hypothesis.is_finished
-            fits = max(map(len, said)) < self.longest
-            placed.append(self._judged(one, said, search) if fits and () not in said else None)
-        return placed
+        placed: list[dict[Ids, bool] | None] = []  # and whether each has come to an end
+        weights = self._attentions(sentences, found)
+        for one, own, own_weights in zip(sentences, found, weights, strict=True):
+            said = {
+                in_place(one, hypothesis.ids, each, self.pieces): hypothesis.is_finished
+                for hypothesis, each in zip(own, own_weights, strict=True)
+            }
+            most = limit(one, search, self.longest)
+            is_right = len(said) == len(own) and all(
+                ids is not None and search.min_len <= len(ids) and len(ids) + ended <= most
+                for ids, ended in said.items()
+            )
+            placed.append({ids: ended for ids, ended in said.items() if ids} if is_right else None)
+        return self._judged(sentences, placed, search)
 
-    def _judged(self, sentence: Sentence, said: Mapping[Ids, bool], search: Search) -> Found:
+    def _judged(
+        self,
+        sentences: Sequence[Sentence],
+        said: Sequence[Mapping[Ids, bool] | None],
+        search: Search,
+    ) -> list[Found | None]:
         """Given translations, and whether each has come to an end, the best first."""
-        ends = [(*ids, self.eos) if has_ended else ids for ids, has_ended in said.items()]
-        scores = self.score([(sentence.ids, ids) for ids in ends])
-        judged = [
-            Hypothesis(ids, sum(one.log_probs) / len(one.log_probs) ** search.length_penalty, ended)
-            for (ids, ended), one in zip(said.items(), scores, strict=True)
+        scores = iter(
+            self.score(
+                [
+                    (sentence.ids, (*ids, self.eos) if ended else ids)
+                    for sentence, own in zip(sentences, said, strict=True)
+                    for ids, ended in (own or {}).items()
+                ]
+            )
+        )
+
+        def judged(ids: Ids, ended: bool) -> Hypothesis:
+            log_probs = next(scores).log_probs
+            return Hypothesis(ids, sum(log_probs) / len(log_probs) ** search.length_penalty, ended)
+
+        return [
+            None
+            if own is None
+            else sorted((judged(*one) for one in own.items()), key=lambda one: -one.score)
+            for own in said
         ]
-        return sorted(judged, key=lambda one: -one.score)
 
     def forget(self) -> None:
         """Let go of memory that is kept from search to search."""
@@ -285,7 +308,8 @@ def torch_engine(
         eos=tgt.eos,
         longest=min(bundle.model.max_len for bundle in bundles),
         device=device,
-        pieces=tgt.pieces,
+        # of others it is not known where their words begin
+        pieces=tgt.pieces if any(one.startswith(SPACE) for one in tgt.pieces) else (),
     )
 
 
