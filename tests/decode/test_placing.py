@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from regard.bundle import write_bundle
 from regard.config import ModelConfig
 from regard.decode.placing import in_place
-from regard.decode.search import Search, Sentence
+from regard.decode.search import Place, Search, Sentence
 from regard.decode.terms import lacking
 from regard.decode.translator import load
 from regard.decode.wording import sentences_of
@@ -40,8 +40,9 @@ SUMMIT = ((5, 6),)
 def placed(said, shares, *, terms=(SUMMIT,), places=None, prefix=()):
     """With a source of two words and an end, of which the first is to be called otherwise."""
     weights = np.array([[share, 0.9 - share, 0.1] for share in shares], dtype=np.float32)
-    sentence = Sentence((1, 2, 3), prefix, terms, places or ((((0,)),),) * len(terms))
-    return in_place(sentence, tuple(PIECES.index(piece) for piece in said.split()), weights, PIECES)
+    sentence = Sentence((1, 2, 3), prefix, terms, places or ((Place((0,)),),) * len(terms))
+    ids = tuple(PIECES.index(piece) for piece in said.split())
+    return in_place(sentence, ids, weights, PIECES, silent={3})
 
 
 def words(ids):
@@ -67,6 +68,13 @@ def test_within_a_text_without_spaces_a_term_is_spelled_as_it_follows_another():
     assert words(placed("会 议 会", [0.1, 0.8, 0.1], terms=terms)) == "会 峰 会"
 
 
+def test_what_looks_at_the_language_it_is_to_speak_is_not_lost():
+    weights = np.array([[0.1, 0.8, 0.1], [0.7, 0.25, 0.05]], dtype=np.float32)
+    sentence = Sentence((9, 1, 2), (), (SUMMIT,), ((Place((1,)),),))
+    assert words(in_place(sentence, (1, 3), weights, PIECES, silent={9})) == "▁sum mit"
+    assert words(in_place(sentence, (1, 3), weights, PIECES)) == "▁sum mit ▁over"
+
+
 def test_a_term_has_a_space_before_it_where_the_word_had_one():
     terms = (((5, 6), (12,)),)
     assert words(placed("会 ▁meeting 会", [0.1, 0.8, 0.1], terms=terms)) == "会 ▁sum mit 会"
@@ -79,7 +87,7 @@ def test_a_letter_in_bytes_goes_as_a_whole():
 
 def test_a_word_that_stands_there_twice_is_called_so_twice():
     weights = np.array([[0.9, 0, 0, 0.1], [0, 0.9, 0, 0.1], [0, 0, 0.9, 0.1]], dtype=np.float32)
-    sentence = Sentence((1, 2, 1, 3), (), (SUMMIT,), (((0,), (2,)),))
+    sentence = Sentence((1, 2, 1, 3), (), (SUMMIT,), ((Place((0,)), Place((2,))),))
     assert words(in_place(sentence, (1, 2, 1), weights, PIECES)) == "▁sum mit ▁is ▁sum mit"
 
 
@@ -110,7 +118,7 @@ def test_whatever_the_weights_are_terms_are_said_or_nothing_is_placed(data):
     terms = tuple(
         data.draw(st.lists(st.lists(spelling, min_size=1, max_size=2).map(tuple), max_size=2))
     )
-    sentence = Sentence((1, 2, 3, 4), (), terms, tuple(((n,),) for n in range(len(terms))))
+    sentence = Sentence((1, 2, 3, 4), (), terms, tuple((Place((n,)),) for n in range(len(terms))))
     found = in_place(sentence, ids, weights, PIECES)
     assert found is None or not lacking(found, terms)
 
@@ -146,12 +154,25 @@ def test_a_term_in_its_place_keeps_within_the_bounds_of_the_search(translator, b
         assert len(one.ids) + one.is_finished <= (search.max_len or 99)
 
 
-def test_a_word_that_is_half_a_piece_has_no_place(translator):
-    wording = translator.wording
-    assert "▁我们应该" in wording.src.vocab.pieces
-    [asked] = wording.asked(["我们应该学习。"], [("", "")], terms={"应该": "must", "学习": "read"})
-    assert asked.sentences[0].places[0] == ()
-    assert asked.sentences[0].places[1] != ()
+def test_of_words_that_look_at_a_piece_of_several_words_those_go_whose_turn_it_is():
+    said, shares = "▁the ▁meeting ▁is ▁over", [0.7, 0.8, 0.75, 0.1]
+    for place, expected in (
+        (Place((0,), 0.0, 0.3), "▁sum mit ▁meeting ▁is ▁over"),
+        (Place((0,), 0.3, 0.7), "▁the ▁sum mit ▁is ▁over"),
+        (Place((0,), 0.7, 1.0), "▁the ▁meeting ▁sum mit ▁over"),
+        (Place((0,), 0.9, 1.0), "▁the ▁meeting ▁sum mit ▁over"),
+        (Place((0,), 0.3, 1.0), "▁the ▁sum mit ▁over"),
+    ):
+        assert words(placed(said, shares, places=((place,),))) == expected
+
+
+def test_a_word_that_is_half_a_piece_takes_the_place_of_half_of_what_looks_at_it(translator):
+    assert "▁我们应该" in translator.wording.src.vocab.pieces
+    said = {
+        word: translator.translate("我们应该学习英语。", beam=1, terms={word: term}).text
+        for word, term in {"我们": "you", "应该": "must"}.items()
+    }
+    assert said == {"我们": "you should study English.", "应该": "We must study English."}
 
 
 def test_where_words_begin_is_known_of_pieces_with_spaces_alone(tmp_path, translator):
@@ -172,7 +193,7 @@ def test_places_are_those_of_the_words_whatever_stands_before_them(translator):
     [times] = sentence.places
     src = translator.wording.src
     assert len(times) == 2
-    assert all("苹果" in src.decode([sentence.ids[n] for n in one]) for one in times)
+    assert all("苹果" in src.decode([sentence.ids[n] for n in one.tokens]) for one in times)
 
 
 def test_rules_that_a_term_in_its_place_could_break_are_left_to_the_search(translator, monkeypatch):

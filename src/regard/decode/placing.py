@@ -12,13 +12,13 @@ takes their place; and the rest of the sentence stays as it was.
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise, repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.decode.search import Ids, Sentence
+from regard.decode.search import Ids, Place, Sentence
 from regard.decode.terms import lacking
 from regard.text.subword import SPACE
 
@@ -29,18 +29,25 @@ BEFORE = 0.85  # of as much, for a word before it: articles look ahead at their 
 
 
 def in_place(
-    sentence: Sentence, ids: Ids, weights: NDArray[np.float32], pieces: Sequence[str]
+    sentence: Sentence,
+    ids: Ids,
+    weights: NDArray[np.float32],
+    pieces: Sequence[str],
+    silent: Collection[int] = (),
 ) -> Ids | None:
     """What was said with the terms that it lacks, each in its place; None if that is not clear.
 
-    `weights` has a row for each word, `pieces` the spelling of each id, with ▁ for a space.
+    `weights` has a row for each word, `pieces` the spelling of each id, with ▁ for a space; what is
+    `silent` in a source, its end and its language, is looked at by words that look at nothing.
     """
+    heard = [place for place, id in enumerate(sentence.ids) if id not in silent]
+    shares = weights[: len(ids)] / np.maximum(weights[: len(ids), heard].sum(1), 1e-9)[:, None]
     words = _words([pieces[id] for id in ids])
     chosen: list[tuple[int, int, Ids]] = []
     for term, places in zip(sentence.terms, sentence.places or repeat(()), strict=False):
         if not lacking(ids, [term]):
             continue
-        spans = [_span(weights[: len(ids)], list(one), words) for one in places]
+        spans = [_span(shares, one, words) for one in places]
         for span in spans:
             if span is None:
                 return None
@@ -59,21 +66,26 @@ def in_place(
 
 
 def _span(
-    weights: NDArray[np.float32], places: list[int], words: Sequence[tuple[int, int]]
+    attention: NDArray[np.float32], place: Place, words: Sequence[tuple[int, int]]
 ) -> tuple[int, int] | None:
-    """From which piece to which the words stand that look at these places of the source."""
-    rest = weights[:, :-1].sum(1)  # without the end, at which words look that look at nothing
-    by_piece = weights[:, places].sum(1) / np.maximum(rest, 1e-9)
+    """From which piece to which the words stand that look at this place of the source."""
+    by_piece = attention[:, list(place.tokens)].sum(1)
     shares = [float(by_piece[start:end].max()) for start, end in words]
     best = max(range(len(words)), key=shares.__getitem__, default=-1)
     if best < 0 or shares[best] < SURE:
         return None
-    first, last = best, best
-    while first > 0 and shares[first - 1] >= BEFORE * shares[best]:
+    is_whole = (place.start, place.end) == (0.0, 1.0)
+    before = BEFORE * shares[best] if is_whole else SURE
+    first, end = best, best + 1
+    while first > 0 and shares[first - 1] >= before:
         first -= 1
-    while last + 1 < len(words) and shares[last + 1] >= SURE:
-        last += 1
-    return words[first][0], words[last][1]
+    while end < len(words) and shares[end] >= SURE:
+        end += 1
+    if not is_whole:  # who looks at a token of several words does so in their order
+        n = end - first
+        start = min(round(n * place.start), n - 1)
+        first, end = first + start, first + max(start + 1, round(n * place.end))
+    return words[first][0], words[end - 1][1]
 
 
 def _words(pieces: Sequence[str]) -> list[tuple[int, int]]:

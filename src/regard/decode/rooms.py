@@ -5,7 +5,7 @@ many steps does anybody look which sentences are done. Their slots go to sentenc
 that none idles for the longest; and when nobody waits any more, the last ones move to fewer slots.
 
 On a GPU the step of the slots is recorded and replayed, and what a look has found is asked only
-when the next steps are issued, so that the GPU does not wait for anybody either. Slots and
+when the next steps, if any, are issued, so that the GPU waits for nobody either. Slots and
 recordings are kept for the next search that wants such ones, as making them takes longer than
 searching some sentences.
 """

@@ -2,9 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 Ids = tuple[int, ...]
+
+
+class Place(NamedTuple):
+    """Where a word stands in a source: in which of its tokens, and in which part of their letters.
+
+    The part goes from 0 to 1, unless a token is more than the word.
+    """
+
+    tokens: tuple[int, ...]
+    start: float = 0.0
+    end: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +25,7 @@ class Sentence:
     ids: Ids
     prefix: Ids = ()  # the translation begins so
     terms: tuple[tuple[Ids, ...], ...] = ()  # one spelling of each of these stands somewhere in it
-    # where the words stand that the terms are for: of each, each time, at which places of `ids`
-    places: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    places: tuple[tuple[Place, ...], ...] = ()  # of the words that they are for, each time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

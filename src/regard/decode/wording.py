@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from regard.decode.passage import Passage, is_blank, passage, spellings
 from regard.decode.results import Alignment, Alternative, Share, Translation, links_of, shares_of
-from regard.decode.search import Hypothesis, Ids, Sentence
+from regard.decode.search import Hypothesis, Ids, Place, Sentence
 from regard.errors import ConfigError, DataError, Word
 from regard.processors import n_processors
 from regard.text.scripts import is_mostly_han, standing_in, stands_in
@@ -101,7 +101,8 @@ class Wording:
         ends = [len(self.src.decode(ids[:n])) for n in range(len(ids) + 1)]
         first = len(source) - 1 - len(ids)
         text = self.src.decode(ids)
-        places = tuple(_places(self.src.normalizer(word), text, ends, first) for word in words)
+        bare = map(self.src.normalizer, words)
+        places = tuple(tuple(_places(word, text, ends, first)) for word in bare)
         return Sentence(source, prefix, tuple(said[word] for word in words), places)
 
     def _asking_in_text(
@@ -245,18 +246,18 @@ def _written_in(text: str, ways: Sequence[Direction]) -> Direction:
     return next((way for way in ways if way[0].startswith("zh") == is_chinese), ways[0])
 
 
-def _places(word: str, text: str, ends: Sequence[int], first: int) -> tuple[tuple[int, ...], ...]:
-    """Which pieces of a text are those of a word, each time; none if one is more than that.
+def _places(word: str, text: str, ends: Sequence[int], first: int) -> Iterator[Place]:
+    """Where a word stands in a text, each time.
 
     Piece n stands between `ends[n]` and the next; the first is counted as `first`.
     """
-    places = []
     for start, end in standing_in(word, text):
         own = [n for n in range(len(ends) - 1) if ends[n] < end and start < ends[n + 1]]
-        if not own or (text[ends[own[0]] : start] + text[end : ends[own[-1] + 1]]).strip():
-            return ()
-        places.append(tuple(n + first for n in own))
-    return tuple(places)
+        if own:
+            head, tail = text[ends[own[0]] : start].strip(), text[end : ends[own[-1] + 1]].strip()
+            n_letters = len(head) + (end - start) + len(tail)
+            parts = len(head) / n_letters, 1.0 - len(tail) / n_letters
+            yield Place(tuple(n + first for n in own), *parts)
 
 
 def _arrow(direction: Direction) -> str:

@@ -1,6 +1,6 @@
 """Search and scores by torch: every kind of network, everything that can be asked, any device."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -52,15 +52,17 @@ class TorchEngine:
         longest: int,
         device: torch.device,
         pieces: Sequence[str] = (),
+        silent: Collection[int] = (),
     ) -> None:
         """`pad` fills up sources; `longest` is as far as the positions of all networks go.
 
-        Who is told the `pieces` that words are written with can put terms in their places.
+        Who is told the `pieces` that words are written with, and what says nothing in a source, can
+        put terms in their places.
         """
         self.network = networks[0] if len(networks) == 1 else Ensemble(networks)
         self.pad, self.bos, self.eos = pad, bos, eos
         self.longest = longest
-        self.device, self.pieces = device, pieces
+        self.device, self.pieces, self.silent = device, pieces, silent
         self.times = GPU if device.type == "cuda" else 1
 
     def search(
@@ -111,7 +113,9 @@ class TorchEngine:
         weights = self._attentions(sentences, found)
         for one, own, own_weights in zip(sentences, found, weights, strict=True):
             said = {
-                in_place(one, hypothesis.ids, each, self.pieces): hypothesis.is_finished
+                in_place(one, hypothesis.ids, each, self.pieces, self.silent): (
+                    hypothesis.is_finished
+                )
                 for hypothesis, each in zip(own, own_weights, strict=True)
             }
             most = limit(one, search, self.longest)
@@ -310,6 +314,7 @@ def torch_engine(
         device=device,
         # of others it is not known where their words begin
         pieces=tgt.pieces if any(one.startswith(SPACE) for one in tgt.pieces) else (),
+        silent=src.silent,
     )
 
 
