@@ -1,5 +1,6 @@
 """Rows of ids as a network takes them: filled up, or end to end."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -26,9 +27,9 @@ def test_padded_rows_are_filled_up_to_the_longest(rows):
 
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
 def test_packed_rows_stand_end_to_end_and_then_padding_up_to_a_multiple(rows):
-    ids, layout, n_tokens = packed_ids(rows, PAD, CPU)
+    ids, offsets, lens = packed_ids(rows, PAD)
     every = [id for row in rows for id in row]
-    assert n_tokens == len(every)
     assert ids.tolist() == every + [PAD] * (-len(every) % MULTIPLE)
-    assert layout.lens.tolist() == list(map(len, rows)) + [1] * (len(ids) - n_tokens)
-    assert layout.max_len == max(map(len, rows))
+    assert lens.tolist() == list(map(len, rows))
+    assert np.diff(offsets).tolist() == list(map(len, rows)) + [1] * (len(ids) - len(every))
+    assert offsets[0] == 0

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.attention.layout import Packed, Padded
+from regard.attention.layout import Padded
 from regard.decode.search import Ids, Search, Sentence
 
 MULTIPLE = 16  # of tokens in a packed row
@@ -72,17 +72,15 @@ def padded_ids(
 
 
 def packed_ids(
-    rows: Sequence[Ids], pad: int, device: torch.device
-) -> tuple[Int[Tensor, "P"], Packed, int]:
-    """Rows of ids end to end, where each begins and ends, and how many tokens they have.
+    rows: Sequence[Ids], pad: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of ids end to end, the offsets at which each begins and ends, and their lengths.
 
     Behind them stand sentences of one `pad` each, up to a multiple for which kernels are compiled.
     """
     ids, lens = _end_to_end(rows)
     fill = np.ones(-len(ids) % MULTIPLE, dtype=np.int64)
-    ends = np.concatenate([[0], lens, fill]).cumsum()
-    row_ids, offsets = moved([np.concatenate([ids, fill * pad]), ends], device)
-    return row_ids, Packed(offsets.int(), int(lens.max())), len(ids)
+    return np.concatenate([ids, fill * pad]), np.concatenate([[0], lens, fill]).cumsum(), lens
 
 
 def moved(numbers: Sequence[NDArray[Any]], device: torch.device) -> tuple[Int[Tensor, "_"], ...]:

@@ -106,11 +106,11 @@ class Slots:
 
     def read(self, slots: Numbers, rows: Sequence[Ids], limits: Numbers, pad: int) -> None:
         """New sentences into slots that are free."""
-        packed, layout, n_tokens = packed_ids(rows, pad, torch.device("cpu"))
-        self.network.source.check(packed, "source")
-        numbers = [packed.numpy(), layout.offsets.numpy(), slots, limits]
-        ids, offsets, at, own_limits = moved(numbers, self.device)
-        self._remember(at, ids, Packed(offsets.int(), layout.max_len), n_tokens)
+        packed, ends, lens = packed_ids(rows, pad)
+        self.network.source.check(torch.from_numpy(packed), "source")
+        ids, offsets, at, own_limits = moved([packed, ends, slots, limits], self.device)
+        layout = Packed(offsets.int(), int(lens.max()))
+        self._remember(at, ids, layout, n_tokens=int(lens.sum()))
         self.totals.index_fill_(0, at, -torch.inf)
         self.totals[:, 0].index_fill_(0, at, 0.0)  # all beams begin alike, so one of them does
         self.token.view(-1, self.beam).index_fill_(0, at, self.bos)
