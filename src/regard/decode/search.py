@@ -79,6 +79,14 @@ Found = list[Hypothesis]  # for one sentence, the best first
 Hear = Callable[[int, Found], None]
 
 
+def tell(found: list[Found], hear: Hear | None) -> list[Found]:
+    """What was found, of which somebody may want to hear, when all of it is there."""
+    if hear is not None:
+        for number, own in enumerate(found):
+            hear(number, own)
+    return found
+
+
 class Engine(Protocol):
     """Something that can run a model."""
 

@@ -24,7 +24,7 @@ import numpy as np
 from regard.bundle import Bundle
 from regard.config import ModelConfig
 from regard.decode.coverage import rescored
-from regard.decode.search import Found, Hear, Hypothesis, Ids, Scored, Search, Sentence
+from regard.decode.search import Found, Hear, Hypothesis, Ids, Scored, Search, Sentence, tell
 from regard.errors import ConfigError, DataError, ModelError, Word
 from regard.interchange.ctranslate2 import (
     Dtype,
@@ -103,11 +103,7 @@ class CTranslate2Engine:
         self, sentences: Sequence[Sentence], search: Search, hear: Hear | None = None
     ) -> list[Found]:
         """For each sentence its `nbest` hypotheses, the best first, heard of when all are there."""
-        found = self._searched(sentences, search)
-        if hear is not None:
-            for number, own in enumerate(found):
-                hear(number, own)
-        return found
+        return tell(self._searched(sentences, search), hear)
 
     def _searched(self, sentences: Sequence[Sentence], search: Search) -> list[Found]:
         if what := cannot(self.model, search, sentences):

@@ -22,7 +22,7 @@ from regard.decode.ready import Ready, limit, padded_ids
 from regard.decode.rooms import Rooms, is_plain
 from regard.decode.sampling import sample
 from regard.decode.scoring import attentions, scored
-from regard.decode.search import Found, Hear, Hypothesis, Ids, Scored, Search, Sentence
+from regard.decode.search import Found, Hear, Hypothesis, Ids, Scored, Search, Sentence, tell
 from regard.decode.terms import beams_for, lacking
 from regard.errors import ConfigError
 from regard.model.build import build_model
@@ -79,10 +79,7 @@ class TorchEngine:
         found = self._with_terms(sentences, search)
         if search.wants_attention:
             found = self._with_attention(sentences, found)
-        if hear is not None:
-            for number, own in enumerate(found):
-                hear(number, own)
-        return found
+        return tell(found, hear)
 
     def _with_terms(self, sentences: Sequence[Sentence], search: Search) -> list[Found]:
         """The hypotheses of sentences, which say their terms."""
