@@ -15,6 +15,7 @@ from regard.attention.checks import check_width
 from regard.attention.functional import Attended, attend
 from regard.attention.fused import scaled_dot_step
 from regard.attention.layout import positions_of
+from regard.attention.linear import Linear
 from regard.attention.masks import Blocks, Mask, dense
 from regard.attention.positions import RotaryPositions
 from regard.attention.scores import ScaledDotScore, ScoreName, make_score
@@ -38,8 +39,8 @@ class SelfAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.heads = Heads(d_model, n_heads, dropout, score)
-        self.qkv = nn.Linear(d_model, 3 * d_model, bias=bias)
-        self.out = nn.Linear(d_model, d_model, bias=bias)
+        self.qkv = Linear(d_model, 3 * d_model, bias=bias)
+        self.out = Linear(d_model, d_model, bias=bias)
         self.rotary = rotary
 
     def forward(
@@ -94,9 +95,9 @@ class CrossAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.heads = Heads(d_model, n_heads, dropout, score)
-        self.query = nn.Linear(d_model, d_model, bias=bias)
-        self.key_value = nn.Linear(d_model, 2 * d_model, bias=bias)
-        self.out = nn.Linear(d_model, d_model, bias=bias)
+        self.query = Linear(d_model, d_model, bias=bias)
+        self.key_value = Linear(d_model, 2 * d_model, bias=bias)
+        self.out = Linear(d_model, d_model, bias=bias)
 
     def forward(
         self,

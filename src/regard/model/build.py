@@ -4,6 +4,7 @@ from typing import TypeVar
 
 from torch import nn
 
+from regard.attention.linear import Linear
 from regard.attention.positions import (
     LearnedPositions,
     NoPositions,
@@ -106,7 +107,7 @@ def _doors(
         )
         for n_words in (n_src_words, n_tgt_words)
     )
-    output = nn.Linear(config.d_model, n_tgt_words, bias=config.output_bias)
+    output = Linear(config.d_model, n_tgt_words, bias=config.output_bias)
     nn.init.normal_(output.weight, std=config.d_model**-0.5)
     if config.share == "all":
         source.weight = target.weight

@@ -3,12 +3,14 @@
 import math
 from typing import Literal, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import kernels
+from regard.attention.linear import Linear
 from regard.attention.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from regard.errors import ConfigError, DataError, Word
 
@@ -54,7 +56,11 @@ def _dropout_mask(n: int, p: float) -> Float[Tensor, "_"]:
 
 
 def _next_places(n_gaps: int, p: float) -> Int[Tensor, "_"]:
-    return torch.empty(n_gaps, dtype=torch.int64).geometric_(p).cumsum_(0)
+    """Where the next gaps end. P(gap > k) = (1 - p)^k = P(e > -k log(1 - p)), e exponential."""
+    # numpy draws them in a third of the time that torch takes, and begins where torch says
+    generator = np.random.Generator(np.random.SFC64(int(torch.randint(2**63 - 1, ()))))
+    waits = torch.from_numpy(generator.standard_exponential(n_gaps, dtype=np.float32))
+    return waits.mul_(-1.0 / math.log1p(-p)).ceil_().clamp_(min=1.0).long().cumsum_(0)
 
 
 class FeedForward(nn.Module):
@@ -66,8 +72,8 @@ class FeedForward(nn.Module):
         super().__init__()
         if activation not in ("relu", "swish"):
             raise ConfigError('activation = "{name}" is not one of relu, swish', name=activation)
-        self.inner = nn.Linear(d_model, d_ff)
-        self.outer = nn.Linear(d_ff, d_model)
+        self.inner = Linear(d_model, d_ff)
+        self.outer = Linear(d_ff, d_model)
         self.activation = F.relu if activation == "relu" else F.silu
         self.dropout = Dropout(dropout)
 
