@@ -53,7 +53,7 @@ def test_rows_that_lie_apart_are_mapped_the_same() -> None:
 
 def test_a_large_map_in_float32_agrees_with_float64_as_well_as_torchs() -> None:
     torch.manual_seed(1)
-    layer, x = Linear(256, 512), torch.randn(800, 256)
+    layer, x = Linear(512, 512), torch.randn(1000, 512)
     assert x.numel() * 512 >= linear.LARGE
     exact = F.linear(x.double(), layer.weight.double(), layer.bias.double())
     ours, torchs = layer(x).double(), F.linear(x, layer.weight, layer.bias).double()
@@ -82,7 +82,9 @@ def test_only_large_products_of_a_training_in_float32_are_convolutions(
 
 def test_two_updates_from_the_same_numbers_are_the_same_to_the_bit() -> None:
     torch.manual_seed(1)
-    layer, x = Linear(256, 512), torch.randn(1000, 256)
+    layer, x = Linear(512, 512), torch.randn(1000, 512)
+
+    assert x.numel() * 512 >= linear.LARGE
 
     def gradients() -> list[Tensor]:
         layer.zero_grad()

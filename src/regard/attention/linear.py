@@ -4,7 +4,8 @@ A convolution that sees one pixel at a time is the same map, its pixels tokens a
 coordinates. On a CPU torch gives products to MKL and convolutions to oneDNN, and large ones in
 float32 are done sooner there: forward and back to the input 195 to 215 GFLOP/s on two cores of an
 AMD EPYC where MKL has 140 to 195. But oneDNN makes a program for every new shape, in a millisecond,
-and with one thread torch gives it no such convolution.
+and keeps the last thousand, some 500 MB where batches have many shapes; and with one thread torch
+gives it no such convolution.
 """
 
 import torch
@@ -12,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-LARGE = 100_000_000  # multiplications of a product that is worth a program of its own
+LARGE = 250_000_000  # multiplications of a product that is worth a program of its own
 
 
 class Linear(nn.Linear):
