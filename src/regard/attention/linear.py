@@ -19,7 +19,7 @@ LARGE = 250_000_000  # multiplications of a product that is worth a program of i
 class Linear(nn.Linear):
     """torch's, but for large products of a training on a CPU."""
 
-    def forward(self, input: Float[Tensor, "*B I"]) -> Float[Tensor, "*B O"]:
+    def forward(self, input: Float[Tensor, "*T D"]) -> Float[Tensor, "*T _"]:
         """Every token by itself."""
         if self.training and _suits_convolution(input, self.weight):
             return convolved(input, self.weight, self.bias)
@@ -27,8 +27,8 @@ class Linear(nn.Linear):
 
 
 def convolved(
-    x: Float[Tensor, "*B I"], weight: Float[Tensor, "O I"], bias: Float[Tensor, "O"] | None
-) -> Float[Tensor, "*B O"]:
+    x: Float[Tensor, "*T D"], weight: Float[Tensor, "_ D"], bias: Float[Tensor, "_"] | None
+) -> Float[Tensor, "*T _"]:
     """`F.linear` as a convolution of a picture one token high; nothing is copied if x is dense."""
     picture = x.reshape(1, 1, -1, x.shape[-1]).permute(0, 3, 1, 2)  # channels lie innermost
     y = F.conv2d(picture, weight[:, :, None, None], bias)
