@@ -1,5 +1,6 @@
 import math
 import re
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -7,12 +8,12 @@ import torch
 from safetensors.torch import load_file
 
 from regard.bundle import open_bundle
-from regard.cli.keep import final_weights, saving, snapshots, write_model
+from regard.cli.keep import Saving, final_weights, snapshots, write_model
 from regard.config import Config, DataConfig, ModelConfig, TrainConfig
 from regard.data.prepare import prepare
-from regard.errors import ResourceError
+from regard.errors import ModelError, ResourceError
 from regard.model import build_model
-from regard.model.weights import weights_of
+from regard.model.weights import save_tensors, weights_of
 from regard.storage import sha256
 from regard.train import checkpoint
 from regard.train.checkpoint import Checkpoint, checkpoints, write_checkpoint
@@ -65,10 +66,11 @@ def steps(directory):
 
 def save_all(directory, scores, settings):
     """Save after each update, the n-th with the n-th score, None for those not judged."""
-    save = saving(directory, settings, Said())
+    save = Saving(directory, settings, Said())
     for step, score in enumerate(scores, start=1):
         running = Running(step)
         save(running if score is None else running.judged(score))
+    save.finish()
 
 
 @pytest.mark.parametrize(
@@ -97,9 +99,10 @@ def test_a_save_hashes_what_it_writes_and_nothing_else(tmp_path, monkeypatch):
     assert len(hashed) == 3 * len(scores)  # weights, moments and state, once each
     assert steps(tmp_path) == [6, 5, 3, 2]
     hashed.clear()
-    save = saving(tmp_path, settings, Said())  # a run that was resumed knows none of them yet
+    save = Saving(tmp_path, settings, Said())  # a run that was resumed knows none of them yet
     for step in (7, 8):
         save(Running(step).judged(20.0))
+    save.finish()
     assert len(hashed) == 3 * 2 + 3 * 4
     assert steps(tmp_path) == [8, 7, 6, 5, 3, 2]
 
@@ -193,23 +196,115 @@ def full(tensors, path):
 
 def test_a_save_that_fails_is_a_warning_but_at_the_end_an_error(tmp_path, monkeypatch):
     said = Said()
-    save = saving(tmp_path, TrainConfig(steps=3), said)
+    save = Saving(tmp_path, TrainConfig(steps=3), said)
     monkeypatch.setattr(checkpoint, "save_tensors", full)
     save(Running(2))
+    save(Running(3))
     english, chinese = said[0]
     assert re.fullmatch(r"update 2 could not be saved: \S+ could not be written: full", english)
     assert re.fullmatch(r"第2次更新未能保存：\S+无法写入：full", chinese)
     with pytest.raises(ResourceError, match=r"^\S+model\.safetensors could not be written: full$"):
-        save(Running(3))
-    leaving = Running(1)
-    leaving.wants_to_stop = True
-    with pytest.raises(ResourceError):
-        save(leaving)
+        save.finish()
+    assert [english.split(" could")[0] for english, _ in said] == ["update 2", "update 3"]
+    save.finish()  # told once
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_save_that_succeeds_makes_up_for_one_that_failed(tmp_path, monkeypatch):
+    def full_at_first(tensors, path):
+        (full if "step-00000001" in path.parent.name else save_tensors)(tensors, path)
+
+    monkeypatch.setattr(checkpoint, "save_tensors", full_at_first)
+    save = Saving(tmp_path, TrainConfig(), Said())
+    for step in (1, 2):
+        save(Running(step))
+    save.finish()
+    assert steps(tmp_path) == [2]
+
+
+@pytest.fixture
+def slow_disk(monkeypatch):
+    """Weights are written as soon as `go` is set; `begun` tells that one is waiting for it."""
+    disk, write = SimpleNamespace(go=threading.Event(), begun=threading.Event()), save_tensors
+
+    def slow(tensors, path):
+        disk.begun.set()
+        assert disk.go.wait(10)
+        write(tensors, path)
+
+    monkeypatch.setattr(checkpoint, "save_tensors", slow)
+    yield disk
+    disk.go.set()
+
+
+def test_a_run_goes_on_while_a_checkpoint_is_written(tmp_path, slow_disk):
+    save, running = Saving(tmp_path, TrainConfig(), Said()), Running(1)
+    save(running)
+    assert slow_disk.begun.wait(10)
+    save.look(running)  # nobody waits
+    assert steps(tmp_path) == []
+    slow_disk.go.set()
+    save.finish()
+    assert steps(tmp_path) == [1]
+
+
+def test_a_second_checkpoint_waits_for_the_first(tmp_path, slow_disk):
+    save = Saving(tmp_path, TrainConfig(), Said())
+    save(Running(1))
+    second = threading.Thread(target=save, args=(Running(2),))
+    second.start()
+    second.join(0.1)
+    assert second.is_alive()
+    slow_disk.go.set()
+    second.join(10)
+    save.finish()
+    assert steps(tmp_path) == [2, 1]
+
+
+def test_a_run_that_ends_by_an_error_still_writes_what_it_began_to(tmp_path, slow_disk):
+    save = Saving(tmp_path, TrainConfig(), Said())
+    save(Running(1))
+    threading.Timer(0.1, slow_disk.go.set).start()
+    save.close()
+    assert steps(tmp_path) == [1]
+
+
+def test_what_failed_beside_the_training_is_told_at_the_next_look(tmp_path, monkeypatch):
+    said, running = Said(), Running(1)
+    save = Saving(tmp_path, TrainConfig(), said)
+    monkeypatch.setattr(checkpoint, "save_tensors", full)
+    save(running)
+    save.close()
+    save.look(running)
+    assert [english.split(" could")[0] for english, _ in said] == ["update 1"]
+    save.look(running)
+    assert len(said) == 1
+
+
+def test_weights_that_are_not_finite_stop_the_run(tmp_path):
+    save, running = Saving(tmp_path, TrainConfig(), Said()), Running(1)
+    running.weights = lambda: {"w": torch.tensor([math.nan])}
+    save(running)
+    with pytest.raises(ModelError, match=r"^w holds numbers that are not finite, so it is not"):
+        save(Running(2))
+
+
+def test_no_update_is_saved_twice(tmp_path, monkeypatch):
+    written = []
+    monkeypatch.setattr(
+        checkpoint, "save_tensors", lambda tensors, path: (written.append(path), path.touch())
+    )
+    save = Saving(tmp_path, TrainConfig(), Said())
+    for step in (1, 1, 2, 2):
+        save(Running(step))
+    save.finish()
+    assert len(written) == 2 * 2  # weights and moments
+
+
 def test_only_the_first_rank_saves(tmp_path):
-    saving(tmp_path, TrainConfig(), Said())(Running(1, is_first=False))
+    save = Saving(tmp_path, TrainConfig(), Said())
+    save(Running(1, is_first=False))
+    save.finish()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -97,7 +97,10 @@ def test_a_run_that_left_and_came_back_averages_the_same(runs, monkeypatch, kind
         else:
             once(spoilt, checkpoint, "save_tensors", leave, at_call=7)
         assert runs.train("parts", *settings) == 0
-        assert runs.saved("parts")[0] == {"update": 11, "validation": 9, "save": 9}[at]
+        # a save goes on beside the training, so some updates may follow it
+        assert (
+            runs.saved("parts")[0] in {"update": [11], "validation": [9], "save": [9, 10, 11]}[at]
+        )
     assert runs.train("parts", *settings, flags=["--resume"]) == 0
     runs.assert_same("parts", "whole")
 

@@ -108,6 +108,21 @@ def test_a_hook_can_stop_the_run():
     assert run.state.step == 3
 
 
+def test_a_checkpoint_stays_what_it_was_while_the_run_goes_on():
+    run = trainer(make(), ema=0.9)
+    run.fit(3)
+    taken, before = run.checkpoint(), run.checkpoint()
+    run.fit(5)
+    assert taken.state == before.state != run.state
+    for name in ("weights", "moments", "running_average"):
+        kept, copied = getattr(taken, name), getattr(before, name)
+        assert kept
+        assert all(torch.equal(kept[key], copied[key]) for key in copied)
+    assert not torch.equal(
+        torch.cat([w.flatten() for w in taken.weights.values()]), weights(run.model)
+    )
+
+
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 @pytest.mark.parametrize("stopped_at", [1, 4, 7])
 def test_a_resumed_run_equals_one_that_never_stopped(tmp_path, stopped_at, ema):

@@ -12,7 +12,7 @@ import torch
 
 from regard.bundle import Bundle, check_place
 from regard.cli.judge import Judge, dev_line, validation
-from regard.cli.keep import final_weights, saving, snapshots, write_model
+from regard.cli.keep import Saving, final_weights, snapshots, write_model
 from regard.cli.language import language
 from regard.cli.prepare import data_line, prepared_data, source_weights
 from regard.config import Config
@@ -35,7 +35,7 @@ from regard.train.optim import make_optimizer, make_schedule
 from regard.train.parallel import Parallel, others_told
 from regard.train.precision import Precision, compile_whole, is_compiled
 from regard.train.state import TrainState
-from regard.train.trainer import Action, Trainer
+from regard.train.trainer import Trainer
 
 Resume = Literal["no", "all", "weights"]
 INTERRUPTED = 130
@@ -290,7 +290,7 @@ class _Run:
 
     def _fit(self, trainer: Trainer, judge: Judge | None, leaving: Leaving) -> None:
         settings, state = self.config.train, trainer.state
-        save = _once(saving(self.folder / "checkpoints", settings, self.log))
+        save = Saving(self.folder / "checkpoints", settings, self.log)
         validate = validation(judge, self.log, metric=settings.metric, patience=settings.patience)
 
         def leave(trainer: Trainer) -> None:
@@ -299,6 +299,7 @@ class _Run:
         trainer.is_asked_to_stop = lambda: _all_leave(self.parallel, leaving)
         trainer.hooks = [
             (settings.log_every, self.log.progress),
+            (settings.log_every, save.look),
             (settings.validate_every, validate),
             (settings.validate_every, leave),  # whoever asks while it validates waits no more
             *snapshots(self.folder / "snapshots", self.config, self.prepared, self.log),
@@ -316,7 +317,9 @@ class _Run:
             trainer.fit(settings.steps)
             if leaving.is_wanted:
                 save(trainer)
+            save.finish()
         finally:
+            save.close()
             self.log.stop()
 
     def _finish(self, trainer: Trainer, judge: Judge | None) -> None:
@@ -350,19 +353,6 @@ class _Run:
             f"done in {minutes:.1f} min: {self.output}\nnext: {translate}\n      {plot}",
             f"用时{minutes:.1f}分钟：{self.output}\n接下来：{translate}\n        {plot}",
         )
-
-
-def _once(save: Action) -> Action:
-    """The same, but not twice after one update."""
-    saved_at = 0
-
-    def save_once(trainer: Trainer) -> None:
-        nonlocal saved_at
-        if saved_at != trainer.state.step:
-            save(trainer)
-        saved_at = trainer.state.step
-
-    return save_once
 
 
 def _all_leave(parallel: Parallel, leaving: Leaving) -> bool:

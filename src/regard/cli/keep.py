@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from regard.errors import ResourceError
 from regard.model.weights import save_tensors
 from regard.train.average import average
 from regard.train.checkpoint import (
+    Checkpoint,
     best_checkpoints,
     checkpoints,
     is_whole,
@@ -35,32 +37,69 @@ Chosen = tuple[dict[str, "Tensor"], str, str]  # weights, and which in English a
 SPARE = 2  # checkpoints kept at least: should the newest be damaged, there is one before it
 
 
-def saving(directory: Path, settings: "TrainConfig", log: "Log") -> Callable[["Trainer"], None]:
-    """The hook that writes a checkpoint, and drops those that nobody will ask for."""
-    whole: set[Path] = set()  # what was found whole once is not hashed again at every save
+class Saving:
+    """The hook that writes checkpoints, and drops those that nobody will ask for.
 
-    def verify(place: Path) -> bool:
-        if place not in whole and is_whole(place):
-            whole.add(place)
-        return place in whole
+    A disk may take as long as many updates do. So a thread writes the copy that a checkpoint is
+    while the run goes on; only the next save and the end of the run wait for it.
+    """
 
-    def save(trainer: "Trainer") -> None:
-        checkpoint = trainer.checkpoint()  # every rank gives its share
-        if not trainer.parallel.is_first:
+    def __init__(self, directory: Path, settings: "TrainConfig", log: "Log") -> None:
+        self.directory, self.settings, self.log = directory, settings, log
+        self._whole: set[Path] = set()  # what was found whole once is not hashed again
+        self._thread = ThreadPoolExecutor(1, "saving")
+        self._writing: tuple[int, Future[None]] | None = None
+        self._saved_at = 0
+
+    def __call__(self, trainer: "Trainer") -> None:
+        """Begin to write a checkpoint, once the one before it is written; one for each update."""
+        if trainer.state.step == self._saved_at:
             return
-        try:
-            written = write_checkpoint(directory, checkpoint)
-            whole.add(written)
-            remove_all_but(directory, _wanted(written, settings, verify))
-        except (OSError, ResourceError) as error:
-            step, chinese = trainer.state.step, _in_chinese(error)
-            log.warn(
-                f"update {step} could not be saved: {error}", f"第{step}次更新未能保存：{chinese}"
-            )
-            if trainer.state.step >= settings.steps or trainer.wants_to_stop:
-                raise  # nothing will be saved later
+        self._saved_at = trainer.state.step
+        self._await()
+        checkpoint = trainer.checkpoint()  # every rank gives its share
+        if trainer.parallel.is_first:
+            future = self._thread.submit(self._write, checkpoint)
+            self._writing = checkpoint.state.step, future
 
-    return save
+    def look(self, trainer: "Trainer") -> None:
+        """Tell of a save that failed meanwhile."""
+        if self._writing is not None and self._writing[1].done():
+            self._await()
+
+    def finish(self) -> None:
+        """Wait for the last checkpoint; if it failed, nothing will be saved later."""
+        if (error := self._await()) is not None:
+            raise error
+
+    def close(self) -> None:
+        """However the run ends, the folder is its own until all is written."""
+        self._thread.shutdown()
+
+    def _await(self) -> OSError | ResourceError | None:
+        """Wait for what is being written; what went wrong is told, and given back."""
+        if self._writing is None:
+            return None
+        (step, future), self._writing = self._writing, None
+        try:
+            future.result()
+        except (OSError, ResourceError) as error:
+            self.log.warn(
+                f"update {step} could not be saved: {error}",
+                f"第{step}次更新未能保存：{_in_chinese(error)}",
+            )
+            return error
+        return None
+
+    def _write(self, checkpoint: Checkpoint) -> None:
+        written = write_checkpoint(self.directory, checkpoint)
+        self._whole.add(written)
+        remove_all_but(self.directory, _wanted(written, self.settings, self._verify))
+
+    def _verify(self, place: Path) -> bool:
+        if place not in self._whole and is_whole(place):
+            self._whole.add(place)
+        return place in self._whole
 
 
 def _wanted(written: Path, settings: "TrainConfig", verify: Callable[[Path], bool]) -> list[Path]:

@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import torch
@@ -230,7 +231,7 @@ class Trainer:
             for moment in MOMENTS
         }
         return Checkpoint(
-            self.state,
+            replace(self.state),
             gathered(dict(self.model.named_parameters())),
             gathered(moments),
             gathered(self.average.tensors) if self.average is not None else {},
@@ -258,7 +259,9 @@ class Trainer:
 
 def gathered(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors whole, on the CPU, and copied: the run may go on."""
-    return {name: whole(t.detach()).cpu().clone().contiguous() for name, t in tensors.items()}
+    return {
+        name: whole(t.detach()).to("cpu", copy=True).contiguous() for name, t in tensors.items()
+    }
 
 
 def _parts(batch: Batch, most: int, pad: int) -> list[Batch]:
