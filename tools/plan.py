@@ -7,16 +7,18 @@
 
 Speeds are those of benchmarks/results. The time that a token takes in training is
 
-    seconds = a x products + b x layers x width + c
+    seconds = a x products + b x layers x width
 
-where the products are counted, and a, b, c follow from three sizes that were measured (small, base,
-big). Two sizes that took no part (medium, wide) show how far that can be trusted: `check`. Where
-updates of other sizes were measured too, what an update takes by itself follows from them.
+where the products are counted, and a and b follow from two sizes that were measured (base, big).
+Two sizes that took no part (medium, wide) show how far that can be trusted: `check`. But however
+small an update is, it takes as long as the processor needs to give the GPU its work, which follows
+from small updates.
 """
 
 import argparse
 import re
 import shlex
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -32,7 +34,8 @@ SHOWN = re.compile(
 TRAINED, TRANSLATED = "sizes_h200_202611.md", "translate_2-core-cpu_202611.md"
 WORDS = 32_000  # of the vocabulary the sizes were measured with
 MEASURED_TOKENS = 2 * 32_768  # of an update, both sides
-FITTED, HELD_OUT = ("small", "base", "big"), ("medium", "wide")
+FITTED, HELD_OUT = ("base", "big"), ("medium", "wide")
+SMALL = 16_384  # tokens of an update, both sides, below which a GPU waits for the processor
 STATE = 16  # bytes of a weight: itself, its gradient and two moments in float32
 BACKWARD = 2 / 3  # of an update's time, in which gradients can travel unnoticed
 GIB = 2**30
@@ -73,15 +76,12 @@ class Speed:
 
     per_product: float
     per_breadth: float
-    per_token: float
-    per_update: float
+    least: float  # of an update
 
     def seconds(self, size: Size, tokens: float) -> float:
         """One update of so many tokens, both sides counted."""
-        per_token = (
-            self.per_product * size.products + self.per_breadth * size.breadth + self.per_token
-        )
-        return self.per_update + tokens * per_token
+        per_token = self.per_product * size.products + self.per_breadth * size.breadth
+        return max(self.least, tokens * per_token)
 
     def tokens_per_s(self, size: Size, tokens: float = MEASURED_TOKENS) -> float:
         """Tokens a second at that size of update."""
@@ -142,18 +142,12 @@ def measured_peaks() -> dict[str, float]:
 
 
 def fitted_speed() -> Speed:
-    """The times that follow from three sizes and from smaller updates."""
+    """The times that follow from two sizes and from small updates."""
     known, speeds = sizes(), measured_speeds()
-    updates = {n: n / speed for n, speed in measured_updates().items()}
-    few, many = min(updates), max(updates)
-    per_update = 0.0
-    if few < many:
-        slope = (updates[many] - updates[few]) / (many - few)
-        per_update = max(0.0, updates[few] - slope * few)
-    table = np.array([[known[name].products, known[name].breadth, 1.0] for name in FITTED])
-    times = np.array([1 / speeds[name] - per_update / MEASURED_TOKENS for name in FITTED])
-    a, b, c = np.linalg.solve(table, times)
-    return Speed(float(a), float(b), float(c), per_update)
+    table = np.array([[known[name].products, known[name].breadth] for name in FITTED])
+    a, b = np.linalg.solve(table, np.array([1 / speeds[name] for name in FITTED]))
+    least = statistics.median(n / own for n, own in measured_updates().items() if n <= SMALL)
+    return Speed(float(a), float(b), least)
 
 
 def fitted_memory() -> tuple[float, float]:
