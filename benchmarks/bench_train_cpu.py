@@ -1,6 +1,7 @@
 """Training speed on a CPU: regard's trainer against Hugging Face MarianMT in plain PyTorch.
 
-    python benchmarks/bench_train_cpu.py [--models small base] [--vocab 8000] [--rounds 7] [--write]
+    python benchmarks/bench_train_cpu.py [--models small base] [--vocab 8000] [--rounds 7]
+                                         [--write HARDWARE]
 
 Both take the same padded batches (log-normal lengths, about 24 tokens, 4 to 120, like lengths
 together), in float32, post-norm, ReLU, one matrix for the embeddings and the output, dropout,
@@ -12,6 +13,8 @@ if the ratio of each batch's fastest updates, which stands beside it, agrees.
 
 import argparse
 import multiprocessing
+import platform
+import re
 import resource
 import statistics
 import subprocess
@@ -42,7 +45,8 @@ from regard.train.trainer import Trainer
 
 TOKENS, PAIRS = 2048, 8000  # places a side of a batch, and pairs the batches are cut from
 DROPOUT, SMOOTHING, CLIP, LR, PAD = 0.1, 0.1, 1.0, 1e-4, 0
-RESULTS = Path(__file__).parent / "results" / "train_2-core-cpu_202611.md"
+RESULTS = Path(__file__).parent / "results"
+CPUINFO = Path("/proc/cpuinfo")
 
 
 @dataclass(frozen=True)
@@ -77,18 +81,19 @@ class Side:
 
 
 def main() -> None:
-    """Measure, print, and write with --write."""
+    """Measure, print, and write to results/train_HARDWARE_YYYYMM.md with --write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--vocab", type=int, default=8000)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--write", metavar="HARDWARE", help="as a file is called: 2-core-cpu")
     asked = parser.parse_args()
     rows = [row(MODELS[name], asked.vocab, asked.rounds) for name in asked.models]
     lines = [*heading(asked.vocab, asked.rounds), *rows, ""]
     print("\n".join(lines))
     if asked.write:
-        RESULTS.write_text("\n".join(lines), encoding="utf-8")
+        file = RESULTS / f"train_{asked.write}_{datetime.now(UTC):%Y%m}.md"
+        file.write_text("\n".join(lines), encoding="utf-8")
 
 
 def heading(n_words: int, n_rounds: int) -> list[str]:
@@ -102,7 +107,7 @@ def heading(n_words: int, n_rounds: int) -> list[str]:
         f"{CLIP}, Adam (regard's is fused, MarianMT's torch's default). regard keeps freed memory",
         "(`keep_freed_memory`). Whole updates; each side in its own process, taking turns batch by",
         f"batch; {n_rounds} rounds over all batches. Tokens of both sides count, padding does not.",
-        f"{torch.get_num_threads()} threads; torch {torch.__version__},",
+        f"{chip()}; {torch.get_num_threads()} threads; torch {torch.__version__},",
         f"transformers {transformers.__version__}, regard {__version__} at commit {commit()}.",
         "CPU times swing by up to 40 % from minute to minute: read the ratio, and the one of each",
         "batch's fastest updates, which other work on the machine disturbs least.",
@@ -111,6 +116,15 @@ def heading(n_words: int, n_rounds: int) -> list[str]:
         "of the fastest | peak memory |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
+
+
+def chip() -> str:
+    """What the processor says it is. Of one name there are several chips, told by their numbers."""
+    if not CPUINFO.is_file():
+        return platform.processor()
+    told = dict(re.findall(r"^([^\t:]+)\t+: (.*)$", CPUINFO.read_text(encoding="utf-8"), re.M))
+    widest = torch.backends.cpu.get_cpu_capability()
+    return f"{told['model name']}, family {told['cpu family']}, model {told['model']}, {widest}"
 
 
 def commit() -> str:

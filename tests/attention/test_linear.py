@@ -16,26 +16,27 @@ LEAD = [(7,), (3, 5), (1, 1), (2, 3, 4)]
 
 @pytest.fixture
 def convolutions(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The shapes of all weights that torch was asked to convolve with; two threads, as oneDNN."""
+    """The shapes of all weights that torch was asked to convolve with."""
     seen: list[tuple[int, ...]] = []
     real = F.conv2d
 
-    def spy(picture: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def spy(
+        picture: Tensor, weight: Tensor, bias: Tensor | None, dilation: tuple[int, int]
+    ) -> Tensor:
         seen.append(tuple(weight.shape))
-        return real(picture, weight, bias)
+        return real(picture, weight, bias, dilation=dilation)
 
     monkeypatch.setattr(F, "conv2d", spy)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     monkeypatch.setattr(linear, "LARGE", 1)
     return seen
 
 
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    """With one, torch gives oneDNN no convolution, and a large map would not be one."""
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """torch chooses among its convolutions by the number of threads too."""
     before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
+    torch.set_num_threads(request.param)
+    yield request.param
     torch.set_num_threads(before)
 
 
@@ -63,7 +64,7 @@ def test_rows_that_lie_apart_are_mapped_the_same() -> None:
     torch.testing.assert_close(convolved(rows, weight, bias), F.linear(rows, weight, bias))
 
 
-@pytest.mark.usefixtures("two_threads")
+@pytest.mark.usefixtures("threads")
 def test_a_large_map_in_float32_agrees_with_float64_as_well_as_torchs() -> None:
     torch.manual_seed(1)
     layer, x = Linear(SIZE, SIZE), torch.randn(ROWS, SIZE)
@@ -87,13 +88,18 @@ def test_only_large_products_of_a_training_in_float32_are_convolutions(
         layer(x)
     monkeypatch.setattr(linear, "LARGE", 2 * 3 * 6 * 4 + 1)
     layer(x)
-    monkeypatch.setattr(linear, "LARGE", 1)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    layer(x)
     assert convolutions == [(4, 6, 1, 1)]
 
 
-@pytest.mark.usefixtures("two_threads")
+def test_large_maps_go_to_onednn_whatever_the_number_of_threads(threads: int) -> None:
+    layer, x = Linear(SIZE, SIZE), torch.randn(ROWS, SIZE, requires_grad=True)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        layer(x).sum().backward()
+    names = {event.key for event in profile.key_averages()}
+    assert "aten::mkldnn_convolution" in names, f"with {threads} threads torch did {sorted(names)}"
+
+
+@pytest.mark.usefixtures("threads")
 def test_two_updates_from_the_same_numbers_are_the_same_to_the_bit() -> None:
     torch.manual_seed(1)
     layer, x = Linear(SIZE, SIZE), torch.randn(ROWS, SIZE)
