@@ -123,8 +123,9 @@ def chip() -> str:
     if not CPUINFO.is_file():
         return platform.processor()
     told = dict(re.findall(r"^([^\t:]+)\t+: (.*)$", CPUINFO.read_text(encoding="utf-8"), re.M))
-    widest = torch.backends.cpu.get_cpu_capability()
-    return f"{told['model name']}, family {told['cpu family']}, model {told['model']}, {widest}"
+    numbers = [f"{key} {told[key]}" for key in ("cpu family", "model") if key in told]
+    name = told.get("model name", platform.machine())
+    return ", ".join([name, *numbers, torch.backends.cpu.get_cpu_capability()])
 
 
 def commit() -> str:
