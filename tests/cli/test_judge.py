@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from regard.cli.judge import Judge, dev_line, take_note, validation
+from regard.cli.judge import GLIMPSE, Judge, dev_line, glimpse, take_note, validation
 from regard.config import DataConfig, ModelConfig
 from regard.data.prepare import prepare
 from regard.evaluate.metrics import bleu
@@ -170,6 +170,13 @@ def test_a_validation_is_written_shown_and_remembered(prepared):
         "no better loss since update 4: the run stops here",
         "自第4次更新以来loss没有更好：训练到此为止",
     )
+
+
+def test_a_long_text_is_cut_on_the_screen_and_a_terminal_is_told_nothing():
+    assert glimpse("我喜欢喝茶。") == "我喜欢喝茶。"
+    assert glimpse("字" * GLIMPSE) == "字" * GLIMPSE
+    assert glimpse("字" * (GLIMPSE + 1)) == "字" * (GLIMPSE - 1) + "…"
+    assert glimpse("red\x1b[31m\ttea\u2028") == "red [31m tea "
 
 
 def test_a_run_that_is_about_to_stop_does_not_validate(prepared):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 JUDGED = 500  # development pairs that are translated at a validation
 SHOWN, KEPT = 2, 20  # of those, on the screen and in samples.jsonl
+GLIMPSE = 120  # letters of a text on the screen; samples.jsonl has it whole
 TOKENS = 4096  # of a batch whose loss is taken
 AT_ONCE = 100  # texts translated before looking whether somebody wants to leave
 LOWER_IS_BETTER = ("loss",)
@@ -186,10 +187,16 @@ def dev_line(scores: dict[str, float]) -> tuple[str, str]:
     )
 
 
+def glimpse(text: str) -> str:
+    """A text for one line of a log: no paragraph, and nothing that a terminal would obey."""
+    line = "".join(letter if letter.isprintable() else " " for letter in text)
+    return line if len(line) <= GLIMPSE else line[: GLIMPSE - 1] + "…"
+
+
 def _show(judge: Judge, log: "Log", step: int) -> None:
     """A few translations for the eye, and some more in a file."""
     shown = list(zip(judge.pairs, judge.said, strict=False))
     for pair, said in shown[:SHOWN]:
-        log.say(f"     {pair.src} → {said}")
+        log.say(f"     {glimpse(pair.src)} → {glimpse(said)}")
     rows = [{"src": pair.src, "said": said, "tgt": pair.tgt} for pair, said in shown[:KEPT]]
     log.write_samples(step, rows)
