@@ -13,8 +13,6 @@ if the ratio of each batch's fastest updates, which stands beside it, agrees.
 
 import argparse
 import multiprocessing
-import platform
-import re
 import resource
 import statistics
 import subprocess
@@ -37,6 +35,7 @@ from regard.data.batch import Batch, padded_batch
 from regard.data.batching import padded_plan
 from regard.data.feed import Place
 from regard.model import build_model
+from regard.processors import processor_name
 from regard.text.vocab import Vocabulary
 from regard.train.allocator import keep_freed_memory
 from regard.train.objective import Objective
@@ -46,7 +45,6 @@ from regard.train.trainer import Trainer
 TOKENS, PAIRS = 2048, 8000  # places a side of a batch, and pairs the batches are cut from
 DROPOUT, SMOOTHING, CLIP, LR, PAD = 0.1, 0.1, 1.0, 1e-4, 0
 RESULTS = Path(__file__).parent / "results"
-CPUINFO = Path("/proc/cpuinfo")
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def heading(n_words: int, n_rounds: int) -> list[str]:
         f"{CLIP}, Adam (regard's is fused, MarianMT's torch's default). regard keeps freed memory",
         "(`keep_freed_memory`). Whole updates; each side in its own process, taking turns batch by",
         f"batch; {n_rounds} rounds over all batches. Tokens of both sides count, padding does not.",
-        f"{chip()}; {torch.get_num_threads()} threads; torch {torch.__version__},",
+        f"{processor_name()}; {torch.get_num_threads()} threads; torch {torch.__version__},",
         f"transformers {transformers.__version__}, regard {__version__} at commit {commit()}.",
         "CPU times swing by up to 40 % from minute to minute: read the ratio, and the one of each",
         "batch's fastest updates, which other work on the machine disturbs least.",
@@ -116,16 +114,6 @@ def heading(n_words: int, n_rounds: int) -> list[str]:
         "of the fastest | peak memory |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
-
-
-def chip() -> str:
-    """What the processor says it is. Of one name there are several chips, told by their numbers."""
-    if not CPUINFO.is_file():
-        return platform.processor()
-    told = dict(re.findall(r"^([^\t:]+)\t+: (.*)$", CPUINFO.read_text(encoding="utf-8"), re.M))
-    numbers = [f"{key} {told[key]}" for key in ("cpu family", "model") if key in told]
-    name = told.get("model name", platform.machine())
-    return ", ".join([name, *numbers, torch.backends.cpu.get_cpu_capability()])
 
 
 def commit() -> str:

@@ -1,10 +1,16 @@
-"""Only processors that this process may use are counted."""
+"""Only processors that this process may use are counted; chips of one name are told apart."""
 
 import os
+import platform
 
 import pytest
 
-from regard.processors import n_processors
+from regard import processors
+from regard.processors import n_processors, processor_name
+
+EPYC = "processor\t: {n}\nvendor_id\t: AuthenticAMD\ncpu family\t: 26\nmodel\t\t: {model}\n"
+EPYC += "model name\t: AMD EPYC\nflags\t\t: fpu avx512f\npower management:\n\n"
+ARM = "processor\t: 0\nBogoMIPS\t: 50.00\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not say")
@@ -22,3 +28,26 @@ def test_where_the_system_does_not_say_all_are(monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 12)
     assert n_processors() == 12
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        (EPYC.format(n=0, model=2), "AMD EPYC (cpu family 26, model 2)"),
+        (EPYC.format(n=0, model=17) + EPYC.format(n=1, model=17),
+         "AMD EPYC (cpu family 26, model 17)"),
+        (ARM, f"{platform.machine()} (CPU implementer 0x41, CPU part 0xd40)"),
+        ("", platform.machine()),
+    ],
+)  # fmt: skip
+def test_a_chip_is_named_with_the_numbers_that_tell_it_from_others(
+    monkeypatch, tmp_path, told, name
+):
+    monkeypatch.setattr(processors, "TOLD", tmp_path / "cpuinfo")
+    (tmp_path / "cpuinfo").write_text(told)
+    assert processor_name() == name
+
+
+def test_where_the_system_tells_nothing_of_its_chip_python_does(monkeypatch, tmp_path):
+    monkeypatch.setattr(processors, "TOLD", tmp_path / "none")
+    assert processor_name() == (platform.processor() or platform.machine())

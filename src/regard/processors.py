@@ -1,6 +1,12 @@
-"""How many processors there are for this process."""
+"""Which processors this process has, and how many."""
 
 import os
+import platform
+import re
+from pathlib import Path
+
+TOLD = Path("/proc/cpuinfo")
+NUMBERS = ("cpu family", "model", "CPU implementer", "CPU part")  # chips of one name differ in them
 
 
 def n_processors() -> int:
@@ -9,3 +15,14 @@ def n_processors() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # where the system does not say
         return os.cpu_count() or 1
+
+
+def processor_name() -> str:
+    """What the chip is called, with what else tells it from others: they round differently."""
+    try:
+        told = dict(re.findall(r"^([^\t:]+)\t*: (.+)$", TOLD.read_text(encoding="utf-8"), re.M))
+    except OSError:  # where the system does not say
+        return platform.processor() or platform.machine()
+    name = told.get("model name", platform.machine())
+    numbers = [f"{key} {told[key]}" for key in NUMBERS if key in told]
+    return f"{name} ({', '.join(numbers)})" if numbers else name

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from regard.cli.main import main
+from regard.processors import processor_name
 from regard.train.checkpoint import newest_checkpoint
 
 RECIPE = """
@@ -61,7 +62,7 @@ def test_the_folder_holds_all_that_the_numbers_depend_on(train, tmp_path):
     facts = json.loads((tmp_path / "model.run" / "run.json").read_text())
     assert facts["config"]["train"]["seed"] == 3
     assert facts["threads"] == 1
-    assert facts["device"] == "cpu"
+    assert facts["device"] == processor_name()
     assert re.fullmatch(r"[0-9a-f]{64}", facts["text"])
     assert set(facts["versions"]) == {"regard", "torch", "python"}
 

@@ -11,6 +11,7 @@ import torch
 from regard import __version__
 from regard.config import Config, ModelConfig, TrainConfig
 from regard.errors import ConfigError, ResourceError
+from regard.processors import processor_name
 from regard.train.folder import check_same, differences, facts, locked, record, recorded, spread
 
 HOLDER = """
@@ -153,12 +154,13 @@ def test_what_keeps_a_run_from_repeating_to_the_bit_is_told():
     before = facts_of()
     assert differences(before, facts_of()) == []
     now = facts_of(threads=64, device="NVIDIA H200", ranks=3)
-    now["versions"] = {**now["versions"], "torch": "9.9"}
+    now["versions"] = {**now["versions"], "torch": "9.9", "regard": "7.0"}
     assert differences(before, now) == [
         "processes 1 → 3",
         f"threads {before['threads']} → 64",
+        f"regard {__version__} → 7.0",
         f"torch {torch.__version__} → 9.9",
-        "device cpu → NVIDIA H200",
+        f"device {processor_name()} → NVIDIA H200",
     ]
 
 

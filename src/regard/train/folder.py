@@ -23,6 +23,7 @@ import torch
 from regard import __version__
 from regard.config import Config
 from regard.errors import ConfigError, ResourceError
+from regard.processors import processor_name
 from regard.settings import shown
 from regard.storage import write_json
 
@@ -62,7 +63,7 @@ def facts(config: Config, text: str, ranks: int, device: torch.device) -> dict[s
         "config": config.as_table(),
         "text": text,
         "ranks": ranks,
-        "device": device.type if device.type == "cpu" else torch.cuda.get_device_name(device),
+        "device": processor_name() if device.type == "cpu" else torch.cuda.get_device_name(device),
         "threads": torch.get_num_threads(),
         "versions": {
             "regard": __version__,
@@ -114,6 +115,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     pairs = [
         ("processes", before["ranks"], now["ranks"]),
         ("threads", before["threads"], now["threads"]),
+        ("regard", before["versions"]["regard"], now["versions"]["regard"]),
         ("torch", before["versions"]["torch"], now["versions"]["torch"]),
         ("device", before["device"], now["device"]),
     ]
