@@ -2,9 +2,9 @@
 
 A convolution that sees one pixel at a time is the same map, its pixels tokens and its channels
 coordinates. On a CPU torch gives products to MKL and convolutions to oneDNN, and large ones in
-float32 are done sooner there. How much sooner is a matter of the chip: MKL leaves half of AMD's
-vectors unused, so where these are 512 bits wide oneDNN is twice as fast (520 GFLOP/s against 230
-on two cores of an EPYC of 2024), on an older one by a tenth or a fifth. But oneDNN makes a program
+float32 are done sooner there. How much sooner is a matter of the chip: on two cores of an AMD
+EPYC of 2024, whose vectors are 512 bits wide, MKL is as fast as half of the width can be and oneDNN
+twice as fast (230 and 520 GFLOP/s), on an older one a tenth or a fifth. But oneDNN makes a program
 for every new shape, in a millisecond, and keeps the last thousand, some 500 MB where batches have
 many shapes.
 """
