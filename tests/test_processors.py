@@ -1,4 +1,4 @@
-"""Only processors that this process may use are counted; chips of one name are told apart."""
+"""Only processors that this process may use are counted; chips are told apart, and their makers."""
 
 import os
 import platform
@@ -6,7 +6,7 @@ import platform
 import pytest
 
 from regard import processors
-from regard.processors import n_processors, processor_name
+from regard.processors import is_intels, n_processors, processor_name
 
 EPYC = "processor\t: {n}\nvendor_id\t: AuthenticAMD\ncpu family\t: 26\nmodel\t\t: {model}\n"
 EPYC += "model name\t: AMD EPYC\nflags\t\t: fpu avx512f\npower management:\n\n"
@@ -37,7 +37,7 @@ def test_where_the_system_does_not_say_all_are(monkeypatch):
         (EPYC.format(n=0, model=17) + EPYC.format(n=1, model=17),
          "AMD EPYC (cpu family 26, model 17)"),
         (ARM, f"{platform.machine()} (CPU implementer 0x41, CPU part 0xd40)"),
-        ("", platform.machine()),
+        ("bogomips\t: 50\n", platform.machine()),
     ],
 )  # fmt: skip
 def test_a_chip_is_named_with_the_numbers_that_tell_it_from_others(
@@ -51,3 +51,25 @@ def test_a_chip_is_named_with_the_numbers_that_tell_it_from_others(
 def test_where_the_system_tells_nothing_of_its_chip_python_does(monkeypatch, tmp_path):
     monkeypatch.setattr(processors, "TOLD", tmp_path / "none")
     assert processor_name() == (platform.processor() or platform.machine())
+
+
+@pytest.mark.parametrize("told", ["", None])
+def test_where_nothing_is_told_of_the_chip_python_names_its_maker(monkeypatch, tmp_path, told):
+    monkeypatch.setattr(processors, "TOLD", tmp_path / "cpuinfo")
+    if told is not None:
+        (tmp_path / "cpuinfo").write_text(told)
+    for said, is_so in [("Intel64 Family 6 Model 167 Stepping 1, GenuineIntel", True), ("", False)]:
+        monkeypatch.setattr(platform, "processor", lambda said=said: said)
+        assert is_intels() is is_so
+
+
+@pytest.mark.parametrize(
+    ("told", "is_so"),
+    [(EPYC.format(n=0, model=2), False), (EPYC.replace("AuthenticAMD", "GenuineIntel"), True),
+     (ARM, False)],
+)  # fmt: skip
+def test_intels_chips_are_told_from_others(monkeypatch, tmp_path, told, is_so):
+    monkeypatch.setattr(processors, "TOLD", tmp_path / "cpuinfo")
+    monkeypatch.setattr(platform, "processor", lambda: "")
+    (tmp_path / "cpuinfo").write_text(told)
+    assert is_intels() is is_so

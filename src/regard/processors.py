@@ -19,10 +19,22 @@ def n_processors() -> int:
 
 def processor_name() -> str:
     """What the chip is called, with what else tells it from others: they round differently."""
-    try:
-        told = dict(re.findall(r"^([^\t:]+)\t*: (.+)$", TOLD.read_text(encoding="utf-8"), re.M))
-    except OSError:  # where the system does not say
+    told = _told()
+    if not told:
         return platform.processor() or platform.machine()
     name = told.get("model name", platform.machine())
     numbers = [f"{key} {told[key]}" for key in NUMBERS if key in told]
     return f"{name} ({', '.join(numbers)})" if numbers else name
+
+
+def is_intels() -> bool:
+    """Whether the chip is Intel's own, for which Intel's libraries keep their best."""
+    return "GenuineIntel" in _told().get("vendor_id", platform.processor())
+
+
+def _told() -> dict[str, str]:
+    """What the system tells of its last chip; nothing where it does not say."""
+    try:
+        return dict(re.findall(r"^([^\t:]+)\t*: (.+)$", TOLD.read_text(encoding="utf-8"), re.M))
+    except OSError:
+        return {}

@@ -10,8 +10,15 @@ from torch.nn import functional as F
 from regard.attention import linear
 from regard.attention.linear import Linear, convolved
 
+ABROAD = linear._mkl_is_abroad.__wrapped__  # as it is, asked anew each time
 SIZE, ROWS = 512, 1000
 LEAD = [(7,), (3, 5), (1, 1), (2, 3, 4)]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever chip the tests run on, it is none that MKL was made for."""
+    monkeypatch.setattr(linear, "_mkl_is_abroad", lambda: True)
 
 
 @pytest.fixture
@@ -89,6 +96,28 @@ def test_only_large_products_of_a_training_in_float32_are_convolutions(
     monkeypatch.setattr(linear, "LARGE", 2 * 3 * 6 * 4 + 1)
     layer(x)
     assert convolutions == [(4, 6, 1, 1)]
+
+
+def test_on_chips_that_mkl_was_made_for_nothing_is_a_convolution(
+    convolutions: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer, x = Linear(6, 4), torch.randn(2, 3, 6)
+    layer(x)
+    monkeypatch.setattr(linear, "_mkl_is_abroad", lambda: False)
+    layer(x)
+    assert convolutions == [(4, 6, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("has_mkl", "on_intels", "is_so"),
+    [(True, True, False), (True, False, True), (False, True, False), (False, False, False)],
+)
+def test_mkl_is_abroad_on_chips_that_are_not_intels(
+    monkeypatch: pytest.MonkeyPatch, has_mkl: bool, on_intels: bool, is_so: bool
+) -> None:
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: has_mkl)
+    monkeypatch.setattr(linear, "is_intels", lambda: on_intels)
+    assert ABROAD() is is_so
 
 
 def test_large_maps_go_to_onednn_whatever_the_number_of_threads(threads: int) -> None:

@@ -1,24 +1,28 @@
 """A linear map x W^T + b of every token, by the product that is fastest where it runs.
 
 A convolution that sees one pixel at a time is the same map, its pixels tokens and its channels
-coordinates. On a CPU torch gives products to MKL and convolutions to oneDNN, and large ones in
-float32 are done sooner there. How much sooner is a matter of the chip: on two cores of an AMD
-EPYC of 2024, whose vectors are 512 bits wide, MKL is as fast as half of the width can be and oneDNN
-twice as fast (230 and 520 GFLOP/s), on an older one a tenth or a fifth. But oneDNN makes a program
-for every new shape, in a millisecond, and keeps the last thousand, some 500 MB where batches have
-many shapes.
+coordinates. On a CPU torch gives products to MKL and convolutions to oneDNN. MKL is Intel's, and on
+Intel's own chips as fast as the chip. On others it is not, and large products in float32 are done
+sooner by oneDNN: on two cores of an AMD EPYC of 2024, whose vectors are 512 bits wide, in less than
+half the time (230 and 520 GFLOP/s), on an older one in nine tenths or less; on a Xeon of Intel's it
+is oneDNN that takes a tenth more. But oneDNN makes a program for every new shape, in a millisecond,
+and keeps the last thousand, some 500 MB where batches have many shapes.
 """
+
+import functools
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.processors import is_intels
+
 LARGE = 100_000_000  # multiplications of a product that is worth a program of its own
 
 
 class Linear(nn.Linear):
-    """torch's, but for large products of a training on a CPU."""
+    """torch's, but for large products of a training on a CPU that is not Intel's."""
 
     def forward(self, input: Float[Tensor, "*T D"]) -> Float[Tensor, "*T _"]:
         """Every token by itself."""
@@ -43,4 +47,10 @@ def _suits_convolution(x: Tensor, weight: Tensor) -> bool:
     if not is_plain or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
         return False
     is_large = x.numel() * len(weight) >= LARGE
-    return is_large and torch.backends.mkldnn.is_available()
+    return is_large and _mkl_is_abroad() and torch.backends.mkldnn.is_available()
+
+
+@functools.cache
+def _mkl_is_abroad() -> bool:
+    """Whether torch gives its products to MKL on a chip that MKL was not made for."""
+    return torch.backends.mkl.is_available() and not is_intels()
