@@ -319,3 +319,5 @@ def test_a_missing_or_broken_file_is_named(tmp_path):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="is no valid TOML"):
         read_config(path)
+    with refuses(f"{tmp_path} is a directory, but a recipe is a TOML file; name one"):
+        read_config(tmp_path)

@@ -1,3 +1,4 @@
+import fcntl
 import stat
 import subprocess
 import sys
@@ -60,6 +61,82 @@ def test_a_kill_at_any_moment_leaves_a_whole_folder(tmp_path):
         assert found or hidden or attempt == 0
         for place in found:
             assert len({(place / name).read_text() for name in "abc"}) == 1
+
+
+def left_behind(place, *, ends):
+    """What a process leaves that ends as no program can prevent."""
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom regard.storage import *\n"
+        "kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "place = Path(sys.argv[1])\n"
+        "with written_whole(place) as building:\n"
+        "    (building / 'a').write_text('new')\n"
+        f"    {ends}\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, str(place)], check=False)
+    assert killed.returncode == -9
+    return sorted(path for path in place.parent.iterdir() if path.name.startswith("."))
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
+    place = tmp_path / "folder"
+    assert len(left_behind(place, ends="kill()")) == 1
+    assert len(left_behind(place, ends="kill()")) == 1
+    with written_whole(place) as building:
+        assert [*tmp_path.iterdir()] == [building]
+    assert [*tmp_path.iterdir()] == [place]
+
+
+def test_what_may_be_the_only_whole_folder_is_not_removed_before_there_is_another(tmp_path):
+    place = tmp_path / "folder"
+    with written_whole(place) as building:
+        (building / "a").write_text("old")
+    between = "rename = Path.rename; Path.rename = lambda *to: (rename(*to), kill())"
+    left = left_behind(place, ends=between)
+    assert [(path / "a").read_text() for path in left] == ["new", "old"]
+    with written_whole(place):
+        assert all(path.exists() for path in left)
+    with written_whole(place):
+        pass
+    assert [*tmp_path.iterdir()] == [place]
+
+
+def test_a_folder_that_is_being_made_is_left_to_its_maker(tmp_path):
+    place = tmp_path / "folder"
+    with written_whole(place) as one:
+        (one / "a").write_text("1")
+        with written_whole(place):
+            assert one.exists()
+        assert one.exists()
+    assert (place / "a").read_text() == "1"
+    assert [*tmp_path.iterdir()] == [place]
+
+
+def test_hidden_folders_that_are_not_its_own_are_left_alone(tmp_path):
+    others = [
+        ".folder.original",
+        ".folder.v2.12345678.draft",
+        ".folder.draft",
+        ".other.12345678.draft",
+    ]
+    for name in others:
+        (tmp_path / name).mkdir()
+    with written_whole(tmp_path / "folder"):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {*others, "folder"}
+
+
+def test_where_nobody_can_lock_nothing_is_removed(tmp_path, monkeypatch):
+    place = tmp_path / "folder"
+    left = left_behind(place, ends="kill()")
+
+    def unable(*_):
+        raise OSError("no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", unable)
+    with written_whole(place):
+        pass
+    assert sorted(tmp_path.iterdir()) == sorted([*left, place])
 
 
 def test_a_file_is_known_by_its_bytes(tmp_path):

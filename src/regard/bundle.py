@@ -45,6 +45,7 @@ def open_bundle(path: Path) -> Bundle:
     """The model in a directory; every file is checked against the manifest first."""
     if not path.is_dir():
         raise ModelError("there is no model directory {path}", path=path)
+    _refuse_parts_of_runs(path)
     manifest = _read_json(path / "MANIFEST.json")
     if manifest.get("format") != FORMAT:
         raise ModelError(
@@ -58,6 +59,23 @@ def open_bundle(path: Path) -> Bundle:
     model = config_from_table({"model": facts["model"]}).model
     src, tgt = (load_tokenizer(path / f"{side}_tokenizer") for side in ("src", "tgt"))
     return Bundle(path, model, facts, src, tgt)
+
+
+def _refuse_parts_of_runs(path: Path) -> None:
+    """What stands beside a model, or led to it, is easily taken for one."""
+    if (path / "run.json").is_file():
+        model = path.with_suffix("")
+        raise ModelError(
+            "{path} is the folder of a run, not a model; the model is beside it, {model}",
+            path=path,
+            model=model,
+        )
+    if (path / "state.json").is_file():
+        raise ModelError(
+            "{path} is a checkpoint, not a model; the command that made it makes a model of it "
+            "with --resume --set train.steps=1",
+            path=path,
+        )
 
 
 def check_place(path: Path) -> None:

@@ -4,6 +4,7 @@ Only assembly code sees a config; the networks and the library take plain number
 imported here: a saved model's settings are read by programs that never load torch.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeVar
@@ -303,7 +304,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         check_types("train", self)
-        faults = [*self._number_faults(), *self._share_faults()]
+        faults = [*self._number_faults(), *self._share_faults(), *self._device_faults()]
         if faults:
             raise ConfigError("{faults}", faults=tuple(faults))
 
@@ -351,6 +352,13 @@ class TrainConfig:
                 "choose one",
                 ema=self.ema,
                 average=self.average,
+            )
+
+    def _device_faults(self) -> Iterable[ConfigError]:
+        if not re.fullmatch(r"auto|cpu|cuda(:[0-9]+)?", self.device):
+            yield ConfigError(
+                'train.device = "{value}" is not one of auto, cpu, cuda, cuda:0, cuda:1',
+                value=self.device,
             )
 
 

@@ -92,6 +92,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError("there is no file {path}", path=path) from None
+    except IsADirectoryError:
+        raise ConfigError(
+            "{path} is a directory, but a recipe is a TOML file; name one", path=path
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError("{path} is no valid TOML: {reason}", path=path, reason=error) from None
 

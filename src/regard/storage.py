@@ -1,12 +1,14 @@
 """Folders that are whole or not there: written beside their place, synced, and moved."""
 
+import fcntl
+import glob
 import hashlib
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +18,61 @@ def written_whole(place: Path) -> Iterator[Path]:
     """A new folder to write into, which takes the place of the old one when all went well.
 
     A kill at any moment leaves the old folder or the new one, and at worst one of them under a
-    name that starts with a dot.
+    name that starts with a dot. What it leaves besides is removed when the place is next written.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
-    building.chmod(0o777 & ~_umask())  # mkdtemp's own are for nobody else to read
-    old = building.with_name(building.name + ".old")
+    _remove_left_behind(place)
+    with _draft(place) as building:
+        old = building.with_name(building.name + ".old")
+        try:
+            yield building
+            for path in (*building.rglob("*"), building):
+                sync(path)
+            if place.exists():
+                place.rename(old)
+            building.rename(place)
+            sync(place.parent)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def _draft(place: Path) -> Iterator[Path]:
+    """A new hidden folder, locked for as long as this process makes it."""
+    made = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    made.chmod(0o777 & ~_umask())  # mkdtemp's own are for nobody else to read
+    with _locked(made):  # before it has the name by which what was left behind is found
+        yield made.rename(made.with_name(made.name + ".draft"))
+
+
+def _remove_left_behind(place: Path) -> None:
+    """Remove the drafts that nobody is making any more."""
+    drafts = list(place.parent.glob(f".{glob.escape(place.name)}.????????.draft*"))
+    if not place.exists() and any(draft.name.endswith(".old") for draft in drafts):
+        return  # a kill came between two renames, and one of these is all there is
+    for draft in drafts:
+        with suppress(OSError), _locked(draft) as is_ours:
+            if is_ours:
+                shutil.rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Hold a folder; False if another does, or its disk has no locks. It ends with the process.
+
+    With `flock` and not `lockf`, which knows no folders and no threads.
+    """
+    handle = os.open(folder, os.O_RDONLY)
     try:
-        yield building
-        for path in (*building.rglob("*"), building):
-            _sync(path)
-        if place.exists():
-            place.rename(old)
-        building.rename(place)
-        _sync(place.parent)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
     finally:
-        shutil.rmtree(building, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        os.close(handle)
 
 
 def write_json(path: Path, table: Mapping[str, Any]) -> None:
@@ -46,7 +86,8 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Until it is on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,10 +1,14 @@
 import builtins
 import json
 import re
+import shutil
 
 import pytest
+import torch
 
+from regard.bundle import open_bundle
 from regard.cli.main import main
+from regard.errors import ModelError
 from regard.processors import processor_name
 from regard.train.checkpoint import newest_checkpoint
 
@@ -125,3 +129,73 @@ def test_two_files_as_a_board_and_as_metrics_say_the_same(train, tmp_path):
     lines = (tmp_path / "model.run" / "metrics.jsonl").read_text().splitlines()
     written = {m["step"]: m["loss"] for m in map(json.loads, lines) if "loss" in m}
     assert shown == pytest.approx(written)
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--set", "model.n_heads=1", "--set", "model.scale_embeddings=false"],
+         "model.n_heads is 2 in {old} and cannot become 1; with --from only dropout can be "
+         "changed, and model.n_layers made smaller; model.scale_embeddings is true in {old} and "
+         "cannot become false; with --from only dropout can be changed, and model.n_layers made "
+         "smaller"),
+        (["--size", "base"],
+         "the option --size chooses a new network, and --from brings its own; leave one out"),
+    ],
+)  # fmt: skip
+def test_a_network_that_is_there_cannot_become_another(train, tmp_path, capsys, more, sentence):
+    assert train() == 0
+    capsys.readouterr()
+    old = tmp_path / "model"
+    assert train(flags=["--from", str(old), "--print-config", *more]) == 2
+    assert capsys.readouterr().err == f"error: {sentence.format(old=old)}\n"
+
+
+@pytest.mark.parametrize(
+    ("device", "code", "sentence"),
+    [
+        ("gpu", 2, 'train.device = "gpu" is not one of auto, cpu, cuda, cuda:0, cuda:1'),
+        ("cuda:1", 5, 'device = "cuda:1", but of the GPUs that torch can use there are 1 here; '
+         "choose cpu, or install torch for CUDA if there are more"),
+    ],
+)  # fmt: skip
+def test_a_device_that_is_not_there_is_one_sentence(
+    train, capsys, monkeypatch, device, code, sentence
+):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert train(f'train.device="{device}"') == code
+    assert capsys.readouterr().err == f"error: {sentence}\n"
+
+
+def test_parts_of_a_run_are_not_taken_for_its_model(train, tmp_path):
+    assert train() == 0
+    folder = tmp_path / "model.run"
+    checkpoint = folder / "checkpoints" / "step-00000004"
+    for place, sentence in [
+        (folder, f"{folder} is the folder of a run, not a model; the model is beside it, "
+         f"{tmp_path / 'model'}"),
+        (checkpoint, f"{checkpoint} is a checkpoint, not a model; the command that made it makes "
+         "a model of it with --resume --set train.steps=1"),
+    ]:  # fmt: skip
+        with pytest.raises(ModelError, match=f"^{re.escape(sentence)}$"):
+            open_bundle(place)
+
+
+def test_a_stopped_run_becomes_a_model_by_asking_for_no_more_updates(train, tmp_path):
+    assert train() == 0
+    weights = tmp_path / "model" / "model.safetensors"
+    before = weights.read_bytes()
+    shutil.rmtree(tmp_path / "model")
+    assert train("train.steps=1", flags=["--resume"]) == 0
+    assert weights.read_bytes() == before
+
+
+def test_text_that_does_not_say_its_languages_is_told_of(train, tmp_path, capsys):
+    places = [(tmp_path / f"a.{end}").rename(tmp_path / f"{end}.txt") for end in ("src", "tgt")]
+    text = f'data.train=["{places[0]},{places[1]}"]'
+    warning = "warning: the text does not say its languages, and BLEU takes it for English; give"
+    assert train(text) == 0
+    assert warning in capsys.readouterr().err
+    shutil.rmtree(tmp_path / "model.run")
+    assert train(text, 'data.src_lang="zh"', 'data.tgt_lang="en"') == 0
+    assert warning not in capsys.readouterr().err

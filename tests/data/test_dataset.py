@@ -1,5 +1,11 @@
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -65,6 +71,129 @@ def test_the_tokenizers_travel_with_the_dataset(tmp_path):
     assert load_tokenizer(tmp_path / "data" / "src_tokenizer").encode("一") == TOKENIZER.encode(
         "一"
     )
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_goes_wrong_in_a_process_that_reads_goes_wrong_here(tmp_path, workers):
+    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
+        build(tmp_path / "data", [*TEXTS, ("\udc80", "one")], workers=workers)
+    assert not [*tmp_path.iterdir()]
+
+
+BUILD = """
+import sys, time
+from itertools import count
+from pathlib import Path
+from regard.data.corpus import Pair
+from regard.data.dataset import build_dataset
+from regard.errors import ResourceError
+from regard.text.tokenizer import load_tokenizer
+
+def progress(n_pairs):
+    print(n_pairs, flush=True)
+    time.sleep(0.1)
+
+if __name__ == "__main__":
+    tokenizer = load_tokenizer(Path(sys.argv[1]))
+    pairs = (Pair("一", "one", line, tgt_lang="en") for line in count(1))
+    settings = {"fingerprint": "f", "max_len": 9, "workers": 2, "progress": progress}
+    try:
+        build_dataset(Path(sys.argv[2]), pairs, tokenizer, tokenizer, **settings)
+    except ResourceError as error:
+        print(error)
+    except KeyboardInterrupt:
+        print("left")
+"""
+needs_proc = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+
+
+@contextmanager
+def endless_build(folder):
+    """A process that builds a dataset of endless text with two others, in a group of its own."""
+    TOKENIZER.save(folder / "tokenizer")
+    with (folder / "said").open("w") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-c", BUILD, str(folder / "tokenizer"), str(folder / "data")],
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            start_new_session=True,
+        )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def readers_of(process):
+    """The processes that read for it."""
+    lists = Path(f"/proc/{process.pid}/task").glob("*/children")
+    children = [int(pid) for pids in lists for pid in pids.read_text().split()]
+    return [pid for pid in children if "spawn_main" in state(pid, "cmdline")]
+
+
+def state(pid, name):
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def is_alive(pid):
+    return state(pid, "stat").rpartition(")")[2].split()[:1] not in ([], ["Z"], ["X"])
+
+
+def until(is_so, seconds=30):
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, f"waited for {seconds} s in vain"
+        time.sleep(0.01)
+
+
+@needs_proc
+def test_the_death_of_a_process_that_reads_is_a_sentence(tmp_path):
+    with endless_build(tmp_path) as process:
+        process.stdout.readline()
+        os.kill(readers_of(process)[0], signal.SIGKILL)
+        assert process.stdout.read().splitlines()[-1] == (
+            "a process that reads the text has died, perhaps for want of memory; free some of it, "
+            "or let the run have fewer processors, as with taskset"
+        )
+    assert (tmp_path / "said").read_text() == ""
+    assert not list(tmp_path.glob(".data.*"))
+
+
+@needs_proc
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_processes_that_read_end_with_the_one_they_read_for(tmp_path, number):
+    with endless_build(tmp_path) as process:
+        process.stdout.readline()
+        readers = readers_of(process)
+        assert len(readers) == 2
+        process.send_signal(number)
+        assert process.wait(10) == -number
+        until(lambda: not any(map(is_alive, readers)), seconds=5)
+    assert "Traceback" not in (tmp_path / "said").read_text()
+    assert len(list(tmp_path.glob(".data.*"))) == 1
+    build(tmp_path / "data")
+    assert not list(tmp_path.glob(".data.*"))
+
+
+@needs_proc
+@pytest.mark.parametrize("is_early", [True, False])
+def test_ctrl_c_is_heard_by_one_process_alone(tmp_path, is_early):
+    """Even while those that read have not quite begun."""
+    with endless_build(tmp_path) as process:
+        if is_early:
+            until(lambda: len(readers_of(process)) == 2)
+        else:
+            process.stdout.readline()
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stdout.read().splitlines()[-1] == "left"
+    assert process.returncode == 0
+    assert (tmp_path / "said").read_text() == ""
+    assert not list(tmp_path.glob(".data.*"))
 
 
 def test_an_empty_corpus_is_an_empty_dataset(tmp_path):

@@ -4,7 +4,14 @@ import pytest
 
 from regard.config import DataConfig
 from regard.data.corpus import Pair
-from regard.data.prepare import prepare, read_split, split_long, training_pairs
+from regard.data.prepare import (
+    opened,
+    prepare,
+    read_split,
+    split_long,
+    training_pairs,
+    vocabulary_print,
+)
 from regard.errors import ConfigError, DataError
 from regard.text.normalize import Normalizer
 from regard.text.tokenizer import train_tokenizer
@@ -161,7 +168,9 @@ def test_long_pairs_are_split_where_both_sides_have_as_many_sentences():
 
 def test_nothing_to_train_on_is_said(tmp_path):
     with pytest.raises(
-        ConfigError, match=r"^there is nothing to train on; set data\.train or data\.task$"
+        ConfigError,
+        match=r"^there is nothing to train on; give --src and --tgt, or set data\.train or "
+        r"data\.task$",
     ):
         prepare(DataConfig(), tmp_path)
 
@@ -171,3 +180,39 @@ def test_a_missing_corpus_is_named_with_what_the_recipe_knows_of_it(tmp_path):
     source = {place: {"address": "https://example.org/europarl", "licence": "free", "sha256": "0f"}}
     with pytest.raises(DataError, match=r"example\.org/europarl.*0f.*free"):
         prepare(DataConfig(train=(place,), source=source), tmp_path / "run")
+
+
+def test_a_vocabulary_that_is_kept_outlives_another_text(corpus, tmp_path):
+    place = tmp_path / "data"
+    first = prepare(config(corpus, "a"), place)
+    print_of = vocabulary_print(place)
+    kept = prepare(config(corpus, "b", vocab_size=300), place, keeps_vocabulary=True)
+    assert kept.src_tokenizer.vocab == first.src_tokenizer.vocab
+    assert (len(kept.dataset), vocabulary_print(place)) == (2, print_of)
+    other = prepare(config(corpus, "b", vocab_size=300), place)
+    assert other.src_tokenizer.vocab != first.src_tokenizer.vocab
+    assert vocabulary_print(place) != print_of
+
+
+def test_what_another_process_prepared_is_opened_and_nothing_is_written(corpus, tmp_path):
+    place, settings = tmp_path / "data", config(corpus, "a")
+    made = prepare(settings, place)
+    before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
+    found = opened(settings, place)
+    assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before
+    assert (found.dev, found.directions) == (made.dev, made.directions)
+    assert found.src_tokenizer.vocab == made.src_tokenizer.vocab
+    assert len(found.dataset) == len(made.dataset) == 117
+    with pytest.raises(DataError):
+        opened(config(corpus, "b"), place)
+
+
+def test_both_directions_need_a_vocabulary_that_can_be_asked_for_them(corpus, tmp_path):
+    one_way = prepare(config(corpus, "a"), tmp_path / "one")
+    given = one_way.src_tokenizer, one_way.tgt_tokenizer
+    with pytest.raises(
+        ConfigError,
+        match=r"^data\.both_directions = true, but the vocabulary has no token that asks for "
+        r"zh, en; a model learns both directions from its beginning or not at all$",
+    ):
+        prepare(config(corpus, "a", both_directions=True), tmp_path / "two", tokenizers=given)

@@ -118,6 +118,20 @@ def test_a_signal_while_it_validates_after_coming_back_loses_no_validation(runs,
     runs.assert_same("parts", "whole")
 
 
+def test_a_signal_while_it_validates_for_the_last_time_loses_no_validation(runs, monkeypatch):
+    """The last update is validated whatever its number, and so it is after coming back."""
+    settings = ("train.steps=12", "train.validate_every=5", "train.patience=5",
+                "train.average=2", "train.average_of=best")  # fmt: skip
+    assert runs.train("whole", *settings) == 0
+    with monkeypatch.context() as spoilt:
+        leave = lambda: os.kill(os.getpid(), signal.SIGTERM)  # noqa: E731
+        once(spoilt, judge, "dev_loss", leave, at_call=3)
+        assert runs.train("parts", *settings) == 0
+    assert runs.saved("parts")[0] == 12
+    assert runs.train("parts", *settings, flags=["--resume"]) == 0
+    runs.assert_same("parts", "whole")
+
+
 def test_a_signal_during_a_save_lets_it_end(runs):
     child = runs.start("one", FOREVER, before=SLOW_SAVE.format(seconds=0.5))
     child.until(lambda: "saving\n" in child.said())

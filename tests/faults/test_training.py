@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from regard.cli import fit
+from regard.data.prepare import vocabulary_print
 from regard.train.checkpoint import checkpoints, newest_checkpoint, weights_in
 from regard.train.objective import Objective
 from regard.train.trainer import Trainer
@@ -80,6 +82,117 @@ def test_weights_taken_over_are_saved_before_the_first_update(runs, monkeypatch)
     assert found.state.step == 0
     assert all(torch.equal(found.weights[name], began[name]) for name in began)
     assert runs.train("one", "train.steps=4", flags=["--resume"]) == 0
+
+
+def assert_same_weights(runs, *names):
+    one, other = (newest_checkpoint(runs.folder(name) / "checkpoints").weights for name in names)
+    assert all(torch.equal(one[name], weight) for name, weight in other.items())
+
+
+def test_a_run_that_began_with_a_models_words_goes_on_with_them(runs, tmp_path):
+    """Without --from a resume would make a vocabulary of its own, of the same size."""
+    assert runs.train("old", "train.steps=4") == 0
+    for name in ("corpus.src", "corpus.tgt"):  # the same letters, some oftener than before
+        path = runs.place / name
+        path.write_text(re.sub(r"\b(ba|do)", r"lulu\1", path.read_text()))
+    from_old = ["--from", str(runs.place / "old")]
+    assert runs.train("tuned", "train.steps=4", flags=from_old) == 0
+    words = vocabulary_print(runs.folder("tuned") / "data")
+    assert runs.train("tuned", "train.steps=8", flags=["--resume"]) == 0
+    assert vocabulary_print(runs.folder("tuned") / "data") == words
+    whole = [*from_old, "--resume"]
+    assert runs.train("whole", "train.steps=8", flags=whole) == 0
+    assert_same_weights(runs, "tuned", "whole")
+
+
+def test_a_vocabulary_that_was_lost_and_made_anew_is_refused(runs, capsys):
+    assert runs.train("old", "train.steps=4") == 0
+    runs.write_corpus(150)
+    from_old = ["--from", str(runs.place / "old")]
+    assert runs.train("tuned", "train.steps=4", flags=from_old) == 0
+    shutil.rmtree(runs.folder("tuned") / "data")
+    capsys.readouterr()
+    assert runs.train("tuned", "train.steps=8", flags=["--resume"]) == 2
+    assert capsys.readouterr().err == (
+        f"error: the vocabulary is not what it was when this run began{OFFER}\n"
+    )
+
+
+def test_weights_that_do_not_fit_leave_their_run_as_it_was(runs, capsys):
+    assert runs.train("one", "train.steps=4") == 0
+    before = sorted(path.name for path in runs.folder("one").iterdir())
+    capsys.readouterr()
+    wider = ("train.steps=4", "model.d_model=32")
+    assert runs.train("one", *wider, flags=["--resume-weights-only"]) == 2
+    assert capsys.readouterr().err == (
+        "error: model.d_model was 16 when this run began and is 32 now; "
+        "weights are of no use to another network\n"
+    )
+    assert sorted(path.name for path in runs.folder("one").iterdir()) == before
+    assert runs.train("one", "train.steps=8", flags=["--resume"]) == 0
+    assert runs.train("whole", "train.steps=8") == 0
+    assert_same_weights(runs, "one", "whole")
+
+
+@pytest.mark.parametrize("at_call", [1, 4, 5])
+def test_a_kill_while_weights_are_taken_over_loses_neither_run(runs, monkeypatch, at_call):
+    assert runs.train("one", "train.steps=4", "train.snapshots=[2]") == 0
+    began = newest_checkpoint(runs.folder("one") / "checkpoints")
+    whole, calls = Path.rename, []
+
+    def rename(self, target):
+        if Path(self).parent == runs.folder("one"):
+            calls.append(self)
+            if len(calls) == at_call:
+                raise KeyboardInterrupt
+        return whole(self, target)
+
+    with monkeypatch.context() as spoilt:
+        spoilt.setattr(Path, "rename", rename)
+        code = runs.train("one", "train.steps=4", flags=["--resume-weights-only"])
+        assert (code, len(calls)) == (130, at_call)
+    assert runs.train("one", "train.steps=4", flags=["--resume"]) == 0
+    found = {
+        place.name: [path.name for path in checkpoints(place)]
+        for place in runs.folder("one").glob("checkpoints*")
+    }
+    whole_run, anew = [f"step-{began.state.step:08d}"], ["step-00000004", "step-00000000"]
+    if at_call < 5:  # before the old checkpoints were moved, so that the old run goes on
+        assert found == {"checkpoints": whole_run}
+    else:
+        assert found == {"checkpoints": anew, "checkpoints.before": whole_run}
+
+
+def test_where_every_checkpoint_is_damaged_nothing_is_begun_and_nothing_lost(runs, capsys):
+    assert runs.train("one", "train.steps=8") == 0
+    model = (runs.place / "one" / "model.safetensors").read_bytes()
+    directory = runs.folder("one") / "checkpoints"
+    for place in checkpoints(directory):
+        with (place / "model.safetensors").open("r+b") as file:
+            file.truncate(100)
+    names = [path.name for path in checkpoints(directory)]
+    for flag in ("--resume", "--resume-weights-only"):
+        capsys.readouterr()
+        assert runs.train("one", "train.steps=12", flags=[flag]) == 4
+        assert capsys.readouterr().err.splitlines()[-1] == (
+            f"error: every checkpoint in {directory} is damaged, so there is nothing to go on "
+            "from; name another place with -o to begin anew"
+        )
+    assert [path.name for path in checkpoints(directory)] == names
+    assert (runs.place / "one" / "model.safetensors").read_bytes() == model
+
+
+def test_a_run_whose_record_is_lost_is_not_gone_on_with_blindly(runs, capsys):
+    assert runs.train("one", "train.steps=4") == 0
+    record = runs.folder("one") / "run.json"
+    record.write_text("")
+    capsys.readouterr()
+    assert runs.train("one", "train.steps=8", "train.tokens=64", flags=["--resume"]) == 4
+    assert capsys.readouterr().err == (
+        f"error: {record} cannot be read, so nobody knows what this run began with; take its "
+        "weights alone with --resume-weights-only\n"
+    )
+    assert runs.train("one", "train.steps=8", flags=["--resume-weights-only"]) == 0
 
 
 def spoilt_loss(monkeypatch, calls, factor):

@@ -40,3 +40,15 @@ def test_all_that_does_not_fit_is_named_at_once_and_nothing_is_changed():
         "encoder.layers.0.attention.out.bias is missing, extra is unexpected"
     )
     assert all(torch.equal(weight, before[name]) for name, weight in weights_of(model).items())
+
+
+def test_of_many_that_do_not_fit_three_are_named_and_the_others_counted():
+    model = network(0)
+    weights = weights_of(model) | {f"extra.{n}": torch.zeros(1) for n in range(10)}
+    with pytest.raises(ModelError) as caught:
+        load_weights(model, weights)
+    assert str(caught.value) == (
+        "the weights do not fit the model: extra.0 is unexpected, extra.1 is unexpected, "
+        "extra.2 is unexpected, and 7 more"
+    )
+    assert caught.value.in_language("zh").endswith("，另有7处")

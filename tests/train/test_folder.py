@@ -9,10 +9,21 @@ import pytest
 import torch
 
 from regard import __version__
-from regard.config import Config, ModelConfig, TrainConfig
+from regard.config import Config, DataConfig, ModelConfig, TrainConfig
 from regard.errors import ConfigError, ResourceError
 from regard.processors import processor_name
-from regard.train.folder import check_same, differences, facts, locked, record, recorded, spread
+from regard.train.folder import (
+    check_network,
+    check_same,
+    check_vocabulary,
+    differences,
+    facts,
+    ignored_words,
+    locked,
+    record,
+    recorded,
+    spread,
+)
 
 HOLDER = """
 import fcntl, os, sys
@@ -119,6 +130,8 @@ def test_a_run_may_go_on_with_other_dropouts_rates_and_paces(config):
         ("train", "batching", "packed",
          'train.batching was "padded" when this run began and is "packed" now'),
         ("train", "accumulate", 3, "train.accumulate was 1 when this run began and is 3 now"),
+        ("train", "metric", "bleu",
+         'train.metric was "loss" when this run began and is "bleu" now'),
         ("train", "seed", 2, "train.seed was 1 when this run began and is 2 now"),
         ("model", "d_model", 64, "model.d_model was 512 when this run began and is 64 now"),
         ("data", "train", ["b"], 'data.train was [] when this run began and is ["b"] now'),
@@ -148,6 +161,43 @@ def test_another_text_under_the_same_settings_is_refused():
     sentence = "the training text is not what it was when this run began" + OFFER
     with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$"):
         check_same(began(), facts_of(text="xyz"))
+
+
+def test_another_vocabulary_is_refused_where_it_is_known():
+    before = {**began(), "vocabulary": "abc"}
+    check_vocabulary(before, "abc")  # or it raises
+    check_vocabulary(began(), "xyz")  # of a run that did not write it down
+    sentence = "the vocabulary is not what it was when this run began" + OFFER
+    with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$"):
+        check_vocabulary(before, "xyz")
+
+
+def test_weights_are_refused_by_another_network_and_keep_their_words():
+    before = began()
+    now = facts_of(
+        Config(
+            model=ModelConfig(dropout=0.5),
+            train=TrainConfig(tokens=9),
+        )
+    )
+    check_network(before, now)  # or it raises
+    assert ignored_words(before, now) == []
+    now = facts_of(Config(model=ModelConfig(n_heads=4), data=DataConfig(vocab_size=9)))
+    assert ignored_words(before, now) == ["data.vocab_size"]
+    with pytest.raises(
+        ConfigError,
+        match=r"^model\.n_heads was 8 when this run began and is 4 now; "
+        r"weights are of no use to another network$",
+    ):
+        check_network(before, now)
+
+
+def test_a_setting_that_is_newer_than_a_run_is_what_it_does_by_default():
+    before = began()
+    del before["config"]["model"]["output_bias"]
+    check_same(before, facts_of())  # or it raises
+    with pytest.raises(ConfigError, match=r"^model\.output_bias was false .* is true now"):
+        check_same(before, facts_of(Config(model=ModelConfig(output_bias=True))))
 
 
 def test_what_keeps_a_run_from_repeating_to_the_bit_is_told():

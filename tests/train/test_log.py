@@ -165,3 +165,20 @@ def test_a_board_gets_every_number(tmp_path):
     board = SimpleNamespace(add_scalar=lambda *scalar: seen.append(scalar))
     Log(tmp_path / "metrics.jsonl", 10, board=board).write(3, {"loss": 1.5, "lr": 0.1})
     assert seen == [("loss", 1.5, 3), ("lr", 0.1, 3)]
+
+
+@pytest.mark.parametrize(("width", "has_bar"), [(80, False), (100, True)])
+def test_the_numbers_of_updates_are_never_cut_off(tmp_path, width, has_bar, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    log = Log(tmp_path / "metrics.jsonl", 1_000_000)
+    words = "loss 2.5000  lr 1.00e-03  2,000 tokens/s  11:22:50 left"
+    log.bar.update(log.task, completed=123_456, description=words)
+    with log.console.capture() as captured:
+        log.console.print(log.bar.get_renderable())
+    assert f"123456/1000000 {words}" in captured.get()
+    assert ("━" in captured.get()) == has_bar
+
+
+def test_names_between_colons_are_no_pictures(tmp_path, capsys):
+    Log(tmp_path / "metrics.jsonl", 10).say("done: a/:cat:")
+    assert capsys.readouterr().err == "done: a/:cat:\n"

@@ -370,6 +370,28 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_of_many_weights_that_are_not_finite_three_are_named_and_the_others_counted(tmp_path):
+    weights = {f"w{n}": torch.full((1,), math.nan) for n in range(5)}
+    with pytest.raises(
+        ModelError,
+        match=r"^w0, w1, w2 and 2 more hold numbers that are not finite, so nothing is saved$",
+    ):
+        write_checkpoint(tmp_path, Checkpoint(TrainState(step=1), weights, {}))
+
+
+def test_any_seed_trains_and_draws_as_it_always_did(monkeypatch):
+    drawn, seed_all = [], torch.manual_seed
+    monkeypatch.setattr(torch, "manual_seed", lambda seed: drawn.append(seed) or seed_all(seed))
+    for seed in (1, 5_000_000_000, -5_000_000_000):
+        run = trainer(make(dropout=0.1), seed=seed)
+        drawn.clear()
+        run.fit(2)
+        expected = [(seed * 1_000_003 + step) * 8191 for step in (1, 2)]
+        assert drawn == [number % 2**64 for number in expected]
+        assert math.isfinite(run.last_loss)
+        assert seed != 1 or drawn == expected
+
+
 def test_the_state_comes_back_from_its_table():
     state = TrainState(step=3, place=Place(1, 2), best=0.5, split_above=7)
     assert TrainState.from_table(state.table()) == state

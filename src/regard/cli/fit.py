@@ -1,12 +1,12 @@
 """One run from text to model: where data, network, trainer, search and scores are joined."""
 
 import signal
-import sys
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -14,10 +14,17 @@ from regard.bundle import Bundle, check_place
 from regard.cli.judge import Judge, dev_line, validation
 from regard.cli.keep import Saving, final_weights, snapshots, write_model
 from regard.cli.language import language
+from regard.cli.past import Resume, begin_anew, finish_beginning_anew, past_of
 from regard.cli.prepare import data_line, prepared_data, source_weights
 from regard.config import Config
 from regard.data.feed import Batches, Place
-from regard.data.prepare import Prepared, text_print
+from regard.data.prepare import (
+    Prepared,
+    nothing_to_train_on,
+    opened,
+    text_print,
+    vocabulary_print,
+)
 from regard.data.workers import helped
 from regard.decode.ensemble import Network
 from regard.errors import ConfigError
@@ -25,8 +32,15 @@ from regard.model.build import build_model
 from regard.model.weights import load_weights
 from regard.train.allocator import keep_freed_memory
 from regard.train.average import RunningAverage
-from regard.train.checkpoint import Checkpoint, checkpoints, newest_checkpoint, write_checkpoint
-from regard.train.folder import check_same, differences, facts, locked, record, recorded, spread
+from regard.train.checkpoint import Checkpoint
+from regard.train.folder import (
+    check_vocabulary,
+    facts,
+    locked,
+    record,
+    recorded,
+    spread,
+)
 from regard.train.leaving import Leaving, listening
 from regard.train.log import Board, Log
 from regard.train.memory import fitting_tokens, memory_told
@@ -37,7 +51,6 @@ from regard.train.precision import Precision, compile_whole, is_compiled
 from regard.train.state import TrainState
 from regard.train.trainer import Trainer
 
-Resume = Literal["no", "all", "weights"]
 INTERRUPTED = 130
 
 
@@ -50,7 +63,10 @@ def run(
     wants_board: bool = False,
 ) -> int:
     """Prepare, fit, save; the exit code."""
+    output = output if output.name else output.resolve()  # "." has no name to put .run behind
     check_place(output)
+    if not config.data.train and config.data.task == "none":
+        raise nothing_to_train_on()
     folder = output.with_name(output.name + ".run")
     parallel = Parallel(config.train.parallel, config.train.device)
     if parallel.device.type == "cpu":
@@ -78,7 +94,7 @@ class _Run:
     ) -> None:
         self.started = time.monotonic()
         self.config, self.output, self.folder = config, output, folder
-        self.parallel, self.source = parallel, source
+        self.parallel, self.resume, self.source = parallel, resume, source
         self.precision = Precision(config.train.precision, parallel.device)
         board = _board(folder / "tensorboard") if wants_board and parallel.is_first else None
         self.log = Log(
@@ -88,12 +104,18 @@ class _Run:
             board=board,
             is_quiet=not parallel.is_first,
         )
-        self.checkpoint = self._begin(resume)
+        self.vocabulary = ""  # what it is, once it is there
+        self.before: dict[str, Any] | None = None  # what the run began with that goes on here
+        self.checkpoint = self._begin()
         self.prepared = self._prepare()
 
     def go(self) -> int:
         """Train, and leave the model behind."""
         network = self._network()
+        if self.resume == "weights" and self.checkpoint is not None:
+            if self.parallel.is_first:
+                begin_anew(self.folder, self.checkpoint, self._facts())
+            self.parallel.wait()
         tokens = self._tokens(network)
         trainer = self._trainer(network, tokens)
         with listening() as leaving, helped():
@@ -110,75 +132,67 @@ class _Run:
         self.parallel.wait()  # a rank that leaves while another still sends may be torn down
         return 0
 
-    def _begin(self, resume: Resume) -> Checkpoint | None:
+    def _begin(self) -> Checkpoint | None:
         """What to go on from; every rank reads it, the first one asks whether it may be."""
-        directory = self.folder / "checkpoints"
-        is_resumed = resume == "all" and bool(checkpoints(directory))
-        before = recorded(self.folder) if is_resumed else None
-        self.began = before["ranks"] if before else self.parallel.ranks
+        if self.parallel.is_first:
+            finish_beginning_anew(self.folder)
+        self.parallel.wait()
+        past = past_of(self.folder, self.resume)
+        self.before = past.goes_on
+        self.began = self.before["ranks"] if self.before else self.parallel.ranks
         if self.parallel.is_first:
             now = self._facts()
-            if resume == "no" and (places := checkpoints(directory)):
-                raise ConfigError(
-                    "{folder} holds a run that reached update {step}; go on with --resume, or "
-                    "name another place with -o",
-                    folder=self.folder,
-                    step=int(places[0].name.removeprefix("step-")),
-                )
-            if before:
-                now["config"]["train"]["tokens"] = self._known_tokens(before)
-                check_same(before, now)
-                if changed := differences(before, {**now, "ranks": self.parallel.ranks}):
-                    names = ", ".join(changed)
-                    self.log.warn(
-                        f"this will not repeat to the bit: {names}", f"结果不会逐位重现：{names}"
-                    )
-            record(self.folder, now)
+            past.ask({**now, "ranks": self.parallel.ranks}, self.log)
+            if self.resume != "weights" or not past.places:
+                record(self.folder, now)
         self.parallel.wait()
-        if resume == "no":
-            return None
-        found = newest_checkpoint(
-            directory,
-            lambda place: self.log.warn(
-                f"{place} is damaged, so it is passed over", f"{place}已损坏，因此跳过"
-            ),
-        )
-        if found is not None and resume == "weights":
-            self.parallel.wait()
-            found = Checkpoint(TrainState(), found.weights, {})
-            if self.parallel.is_first:
-                for name in ("checkpoints", "metrics.jsonl", "samples.jsonl"):
-                    _put_aside(self.folder / name)
-                write_checkpoint(directory, found)  # should it stop before the first save
-        return found
+        return past.checkpoint(self.log)
 
     def _facts(self) -> dict[str, Any]:
-        text = text_print(self.config.data, self.config.train.seed)
-        return facts(self.config, text, self.began, self.parallel.device)
+        """What the run is made of; some of it only that which it began with can tell."""
+        made = facts(self.config, self._text, self.began, self.parallel.device)
+        before = self.before or {}
+        if before and self.config.train.tokens == "auto":  # found out when the run began
+            made["config"]["train"]["tokens"] = before["config"]["train"]["tokens"]
+        words = self.vocabulary or before.get("vocabulary")
+        return {**made, "vocabulary": words} if words else made
 
-    def _known_tokens(self, before: dict[str, Any]) -> Any:
-        """`auto` was found out when the run began."""
-        asked = self.config.train.tokens
-        return before["config"]["train"]["tokens"] if asked == "auto" else asked
+    @cached_property
+    def _text(self) -> str:
+        return text_print(self.config.data, self.config.train.seed)
 
     def _prepare(self) -> Prepared:
         """The dataset: made by the first rank, found by the others."""
+        place = self.folder / "data"
         if self.parallel.is_first:
-            prepared = prepared_data(self.config, self.folder / "data", self.source)
+            keeps = self.checkpoint is not None
+            prepared = prepared_data(self.config, place, self.source, keeps_vocabulary=keeps)
+            self.vocabulary = vocabulary_print(place)
+            if self.before:
+                check_vocabulary(self.before, self.vocabulary)
+            if self.resume != "weights" or self.checkpoint is None:
+                record(self.folder, self._facts())
             self.log.say(*data_line(prepared))
+            if not all(language for way in prepared.directions for language in way):
+                self.log.warn(
+                    "the text does not say its languages, and BLEU takes it for English; "
+                    "give --set data.src_lang=… --set data.tgt_lang=…",
+                    "文本没有说明语言，BLEU会当作英文来分词；"
+                    "请用--set data.src_lang=… --set data.tgt_lang=…说明",
+                )
         self.parallel.wait()
         if not self.parallel.is_first:
-            prepared = prepared_data(self.config, self.folder / "data", self.source)
+            prepared = opened(self.config.data, place, seed=self.config.train.seed)
         return prepared
 
     def _network(self) -> Network:
         """The network as it begins: fresh, with another model's weights, or a checkpoint's."""
         torch.manual_seed(self.config.train.seed)
         network = self._empty_network()
-        if self.source is not None:
-            load_weights(network, source_weights(self.source, self.config.model))
         if self.checkpoint is not None:
             load_weights(network, self.checkpoint.weights)
+        elif self.source is not None:
+            load_weights(network, source_weights(self.source, self.config.model))
         n_parameters = sum(p.numel() for p in network.parameters())
         where = f"{self.precision}, {self.parallel.device}"
         self.log.say(f"{n_parameters:,} parameters, {where}", f"{n_parameters:,}个参数，{where}")
@@ -308,9 +322,12 @@ class _Run:
         ]
         if settings.patience and state.stale >= settings.patience:
             return  # it had stopped of itself
+        if self.checkpoint is not None and state.step:
+            self.log.say(f"going on from update {state.step}", f"从第{state.step}次更新继续")
         self.log.start(state.step, state.n_tokens)
         try:
-            is_due = state.step > 0 and state.step % settings.validate_every == 0
+            is_last = state.step == settings.steps
+            is_due = state.step > 0 and (is_last or state.step % settings.validate_every == 0)
             if is_due and state.score_step != state.step:
                 for action in (validate, leave, save):  # the run was stopped before it could
                     action(trainer)
@@ -373,13 +390,6 @@ def _board(folder: Path) -> Board:
         ) from None
     board: Board = SummaryWriter(str(folder))
     return board
-
-
-def _put_aside(path: Path) -> None:
-    """Give a file or folder, if it is there, a name that nothing has yet."""
-    names = (path.with_name(f"{path.name}.before{n or ''}") for n in range(sys.maxsize))
-    if path.exists():
-        path.rename(next(name for name in names if not name.exists()))
 
 
 def _quoted(text: str) -> str:

@@ -15,11 +15,15 @@ from regard.model.weights import with_fewer_layers
 from regard.processors import n_processors
 
 
-def prepared_data(config: Config, folder: Path, source: Bundle | None) -> Prepared:
+def prepared_data(
+    config: Config, folder: Path, source: Bundle | None, *, keeps_vocabulary: bool
+) -> Prepared:
     """The dataset, by as many processes as there are cores, with a bar that shows it is alive."""
     pairs = {"en": "{task.completed:,.0f} pairs", "zh": "{task.completed:,.0f}个句对"}[language()]
     columns = (BarColumn(), TextColumn(pairs), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    is_off = not console.is_terminal  # where it would leave an empty line
+    with Progress(*columns, console=console, transient=True, disable=is_off) as bar:
         reading = bar.add_task("", total=None)  # a stream does not know its end
         return prepare(
             config.data,
@@ -28,6 +32,7 @@ def prepared_data(config: Config, folder: Path, source: Bundle | None) -> Prepar
             workers=n_processors(),
             progress=lambda n: bar.update(reading, completed=n),
             tokenizers=(source.src_tokenizer, source.tgt_tokenizer) if source else None,
+            keeps_vocabulary=keeps_vocabulary,
         )
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from regard.cli.dial import SIZES, Size, derived, tuned
-from regard.config import Config
+from regard.config import Config, ModelConfig
 from regard.errors import ConfigError
 from regard.recipe import config_from_table, config_table
+from regard.settings import as_toml, shown
 
 if TYPE_CHECKING:
     from regard.bundle import Bundle
@@ -22,15 +23,21 @@ FilePath = click.Path(path_type=Path)
 @click.command()
 @click.argument("recipe", required=False, type=FilePath)
 @click.option(
-    "-o", "--output", type=FilePath, default=Path("regard-model"), help="Where the model goes."
-)
-@click.option("--set", "overrides", multiple=True, metavar="A.B=C", help="Override a setting.")
+    "-o", "--output", type=FilePath, default=Path("regard-model"), show_default=True,
+    help="Where the model goes.",
+)  # fmt: skip
+@click.option(
+    "--set", "overrides", multiple=True, metavar="A.B=C",
+    help="Change a setting; --print-config shows all.",
+)  # fmt: skip
 @click.option("--src", type=FilePath, help="Text to translate from, one sentence a line.")
 @click.option("--tgt", type=FilePath, help="Its translation, line by line.")
-@click.option("--size", type=click.Choice(get_args(Size)), help="How large a network.")
+@click.option("--size", type=click.Choice(get_args(Size)), help="How large a new network.")
 @click.option("--from", "source", type=FilePath, help="A model to go on from (fine-tuning).")
 @click.option("--resume", is_flag=True, help="Go on from the newest checkpoint, if there is one.")
-@click.option("--resume-weights-only", is_flag=True, help="Start anew from its weights.")
+@click.option(
+    "--resume-weights-only", is_flag=True, help="Start anew with the newest checkpoint's weights."
+)
 @click.option("--tensorboard", is_flag=True, help="Write curves for TensorBoard as well.")
 @click.option("--print-config", is_flag=True, help="Show the settings and stop.")
 def command(
@@ -60,8 +67,6 @@ def command(
     bundle = _opened(source) if source else None
     config = settings(recipe, overrides, src, tgt, size, bundle)
     if print_config:
-        from regard.settings import as_toml
-
         click.echo(as_toml(config.as_table()), nl=False)
         return
     from regard.cli.fit import run
@@ -90,6 +95,10 @@ def settings(
         raise ConfigError("give --src and --tgt together, or a recipe")
     if recipe is not None and src is not None:
         raise ConfigError("a recipe and --src are two ways to say what to train on; choose one")
+    if source is not None and size is not None:
+        raise ConfigError(
+            "the option --size chooses a new network, and --from brings its own; leave one out"
+        )
     table = config_table(recipe) if recipe or src or source else config_table(DEFAULT_RECIPE)
     if src is not None and tgt is not None:
         table = _laid_over(_of_text(src, tgt, size, is_tuned=source is not None), table)
@@ -97,7 +106,29 @@ def settings(
         table["model"] = {**asdict(source.model), **_changeable(table.get("model", {}))}
     elif size is not None:
         table["model"] = {**table.get("model", {}), **SIZES[size]}
-    return _fitting(config_from_table(config_table(None, overrides, table)))
+    config = config_from_table(config_table(None, overrides, table))
+    if source is not None:
+        _check_network(source, config.model)
+    return _fitting(config)
+
+
+def _check_network(source: "Bundle", wanted: ModelConfig) -> None:
+    """Weights that are there already fit no other network."""
+    was, will = asdict(source.model), asdict(wanted)
+    faults = [
+        ConfigError(
+            "model.{name} is {found} in {path} and cannot become {wanted}; with --from only "
+            "dropout can be changed, and model.n_layers made smaller",
+            name=name,
+            found=shown(was[name]),
+            path=source.path,
+            wanted=shown(will[name]),
+        )
+        for name in was
+        if was[name] != will[name] and name not in _changeable(was)
+    ]
+    if faults:
+        raise ConfigError("{faults}", faults=tuple(faults))
 
 
 def _fitting(config: Config) -> Config:

@@ -9,14 +9,17 @@ a changed corpus, tokenizer or setting is noticed.
 import gc
 import hashlib
 import json
+import multiprocessing
+import signal
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
-from multiprocessing import get_context
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.corpus import Pair
-from regard.errors import DataError
+from regard.errors import DataError, ResourceError
 from regard.storage import write_json, written_whole
 from regard.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -193,7 +196,8 @@ def _write(
             for side in SIDES
             for kind in ("ids", "text")
         }
-        for chunk in _encode_all(building, _chunks(pairs), tokenizers, dtypes, max_len, workers):
+        encoded = _encode_all(building, _chunks(pairs), tokenizers, dtypes, max_len, workers)
+        for chunk in stack.enter_context(closing(encoded)):
             for i, side in enumerate(SIDES):
                 files[f"{side}.ids"].write(chunk.sides[i].ids)
                 files[f"{side}.text"].write(chunk.sides[i].text)
@@ -245,37 +249,92 @@ def _encode_all(
     dtypes: tuple[str, ...],
     max_len: int,
     workers: int,
-) -> Iterator[_Encoded]:
+) -> Generator[_Encoded]:
     """Chunks in their order, by one process or several; no more in flight than workers can hold."""
     if workers <= 1:
         yield from (_encode(chunk, tokenizers, dtypes, max_len) for chunk in chunks)
         return
-    fresh = get_context("spawn")  # a fork of a process with threads, as torch's, may hang
-    with ProcessPoolExecutor(workers, fresh, _start_worker, (building,)) as pool:
-        waiting = [
-            pool.submit(_encode_in_worker, chunk, dtypes, max_len)
-            for chunk in islice(chunks, 2 * workers)
-        ]
-        while waiting:
-            done = waiting.pop(0).result()
-            waiting += [
-                pool.submit(_encode_in_worker, chunk, dtypes, max_len)
-                for chunk in islice(chunks, 1)
-            ]
+
+    readers: deque[Connection] = deque()  # in the order of their chunks
+    with ExitStack() as stack:
+        for chunk in islice(chunks, workers):
+            readers.append(stack.enter_context(_reader(building, dtypes, max_len)))
+            _send(readers[-1], chunk)
+        while readers:
+            reader, following = readers.popleft(), next(chunks, None)
+            done = _received(reader)
+            if following is not None:
+                _send(reader, following)
+                readers.append(reader)
             yield done
 
 
-_worker_tokenizers: list[Tokenizer] = []
+@contextmanager
+def _reader(building: Path, dtypes: tuple[str, ...], max_len: int) -> Iterator[Connection]:
+    """The line to a new process that reads; it ends when nobody is at our end any more.
+
+    Each has a line of its own. In a pool they share one, and a process that is killed while it
+    sends leaves half a message there, for the rest of which the pool waits for ever.
+    """
+    fresh = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
+    own, other = fresh.Pipe()
+    process = fresh.Process(target=_read, args=(other, building, dtypes, max_len), daemon=True)
+    with own:
+        with other, _deaf_thread() as starter:
+            starter.submit(process.start).result()
+        try:
+            yield own
+        finally:
+            process.terminate()
+            process.join()
 
 
-def _start_worker(building: Path) -> None:
+def _deaf_thread() -> ThreadPoolExecutor:
+    """A thread whose processes never hear Ctrl-C: what it blocks they inherit, even as they start.
+
+    The main thread hears it, ends them, and cannot be interrupted while one is half begun.
+    """
+    resource_tracker.ensure_running()  # else it starts with the first, and unblocks the signal
+    return ThreadPoolExecutor(
+        1, "deaf", signal.pthread_sigmask, (signal.SIG_BLOCK, {signal.SIGINT})
+    )
+
+
+def _send(reader: Connection, chunk: list[Pair]) -> None:
+    with _death_told():
+        reader.send(chunk)
+
+
+def _received(reader: Connection) -> _Encoded:
+    with _death_told():
+        done: _Encoded | Exception = reader.recv()
+    if isinstance(done, Exception):
+        raise done
+    return done
+
+
+@contextmanager
+def _death_told() -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, OSError) as error:  # there is nobody at the other end
+        raise ResourceError(
+            "a process that reads the text has died, perhaps for want of memory; free some of it, "
+            "or let the run have fewer processors, as with taskset"
+        ) from error
+
+
+def _read(line: Connection, building: Path, dtypes: tuple[str, ...], max_len: int) -> None:
     # Once for each process: a tokenizer is large to send with every chunk.
-    _worker_tokenizers[:] = [load_tokenizer(building / f"{side}_tokenizer") for side in SIDES]
-
-
-def _encode_in_worker(chunk: list[Pair], dtypes: tuple[str, ...], max_len: int) -> _Encoded:
-    src, tgt = _worker_tokenizers
-    return _encode(chunk, (src, tgt), dtypes, max_len)
+    src, tgt = (load_tokenizer(building / f"{side}_tokenizer") for side in SIDES)
+    with suppress(EOFError, OSError):  # whoever asked is gone
+        while True:
+            chunk = line.recv()
+            try:
+                done: _Encoded | Exception = _encode(chunk, (src, tgt), dtypes, max_len)
+            except Exception as error:
+                done = error
+            line.send(done)
 
 
 def _encode(

@@ -55,21 +55,25 @@ def prepare(
     workers: int = 1,
     progress: Callable[[int], None] = lambda n_pairs: None,
     tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
+    keeps_vocabulary: bool = False,
 ) -> Prepared:
     """The dataset of these settings in a directory, built if it is not there yet.
 
     Tokenizers are trained on the corpus unless they are given: a model that goes on learning keeps
-    its own.
+    its own. `keeps_vocabulary`: those in the directory stay, whatever they were made of.
     """
     _check_sums(config)
-    files = [path for corpus in _all_files(config) for path in _paths(corpus)]
+    files = _read_files(config)
     settings = _settings(config, seed)
-    folders = [directory / f"{side}_tokenizer" for side in SIDES]
-    if tokenizers is None:
+    folders = tokenizer_folders(directory)
+    if keeps_vocabulary and all(folder.is_dir() for folder in folders):
+        tokenizers = load_tokenizer(folders[0]), load_tokenizer(folders[1])
+    elif tokenizers is None:
         tokenizers = _tokenizers(config, folders, seed, fingerprint(files, [], settings))
     else:
         _save(tokenizers, folders, "given")
     src, tgt = tokenizers
+    _check_languages(config, src)
     dev = list(read_split(config, "dev", seed))
     print_of = fingerprint(files, folders, settings)
     try:
@@ -93,10 +97,39 @@ def prepare(
     return Prepared(dataset, src, tgt, dev, _directions(config))
 
 
+def opened(config: DataConfig, directory: Path, *, seed: int = 1) -> Prepared:
+    """What another process has prepared there; nothing is written."""
+    folders = tokenizer_folders(directory)
+    print_of = fingerprint(_read_files(config), folders, _settings(config, seed))
+    return Prepared(
+        open_dataset(directory / "dataset", print_of),
+        load_tokenizer(folders[0]),
+        load_tokenizer(folders[1]),
+        list(read_split(config, "dev", seed)),
+        _directions(config),
+    )
+
+
+def vocabulary_print(directory: Path) -> str:
+    """What the words and their numbers are, in 64 digits."""
+    return fingerprint([], tokenizer_folders(directory), {})
+
+
+def tokenizer_folders(directory: Path) -> list[Path]:
+    """Where the tokenizer of each side lies."""
+    return [directory / f"{side}_tokenizer" for side in SIDES]
+
+
+def nothing_to_train_on() -> ConfigError:
+    """What to say where the settings name neither text nor a task."""
+    return ConfigError(
+        "there is nothing to train on; give --src and --tgt, or set data.train or data.task"
+    )
+
+
 def text_print(config: DataConfig, seed: int) -> str:
     """What the pairs depend on, in 64 digits: every byte of their files, and how they are read."""
-    files = [path for corpus in _all_files(config) for path in _paths(corpus)]
-    return fingerprint(files, [], _settings(config, seed))
+    return fingerprint(_read_files(config), [], _settings(config, seed))
 
 
 def training_pairs(config: DataConfig, seed: int, dropped: Counter[str]) -> Iterator[Pair]:
@@ -169,7 +202,7 @@ def _directed(pairs: Iterable[Pair], config: DataConfig) -> Iterator[Pair]:
 def _mixed(config: DataConfig, seed: int, tally: Tally) -> Iterator[Pair]:
     corpora = _train_files(config)
     if not corpora:
-        raise ConfigError("there is nothing to train on; set data.train or data.task")
+        raise nothing_to_train_on()
     weights = config.weights or (1.0,) * len(corpora)
     return mix(
         [
@@ -224,6 +257,20 @@ def _all_files(config: DataConfig) -> list[CorpusFiles]:
     """All that a dataset depends on: what is held out too, since it is left out of training."""
     held_out = [f for split in ("dev", "test") for f in _held_out_files(config, split)]
     return [*_train_files(config), *held_out]
+
+
+def _read_files(config: DataConfig) -> list[Path]:
+    return [path for corpus in _all_files(config) for path in _paths(corpus)]
+
+
+def _check_languages(config: DataConfig, tokenizer: Tokenizer) -> None:
+    """A model of several directions is asked by a token, which its vocabulary must have."""
+    if missing := [name for name in _languages(config) if name not in tokenizer.vocab.languages]:
+        raise ConfigError(
+            "data.both_directions = true, but the vocabulary has no token that asks for "
+            "{languages}; a model learns both directions from its beginning or not at all",
+            languages=", ".join(missing),
+        )
 
 
 def _check_sums(config: DataConfig) -> None:

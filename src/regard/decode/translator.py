@@ -229,11 +229,12 @@ class Translator:
         import torch
 
         from regard.decode.engines.torch import torch_engine
+        from regard.model.device import device_named
 
         if self.dtype == "int8":
             raise ConfigError("int8 is for the ctranslate2 engine; torch has float32 and bf16")
         dtype = torch.bfloat16 if self.dtype == "bf16" else torch.float32
-        return torch_engine(self.bundles, torch.device(self.device), dtype)
+        return torch_engine(self.bundles, device_named(self.device), dtype)
 
     def _own_search(self) -> Search:
         """How this model is to be asked, as it says itself; else greedily."""

@@ -1,6 +1,6 @@
 """The weights of a network by name: out of it, and into it if they are exactly those it has."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -9,6 +9,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from regard.errors import ModelError, ResourceError, Word
+
+MOST_NAMED = 3  # of hundreds that are wrong in the same way
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -54,7 +56,7 @@ def with_fewer_layers(
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Put weights into a model; all that are missing, unexpected or of another shape are named."""
+    """Put weights into a model; what is missing, unexpected or of another shape is named."""
     own = dict(model.named_parameters())
     wrong = [
         *(f"{name} is missing" for name in own.keys() - weights.keys()),
@@ -66,9 +68,18 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
         ),
     ]
     if wrong:
-        raise ModelError(
-            "the weights do not fit the model: {wrong}", wrong=", ".join(sorted(wrong))
-        )
+        raise _misfit(sorted(wrong))
     with torch.no_grad():
         for name, parameter in own.items():
             parameter.copy_(weights[name])
+
+
+def _misfit(wrong: Sequence[str]) -> ModelError:
+    named = ", ".join(wrong[:MOST_NAMED])
+    if len(wrong) <= MOST_NAMED:
+        return ModelError("the weights do not fit the model: {wrong}", wrong=named)
+    return ModelError(
+        "the weights do not fit the model: {wrong}, and {n} more",
+        wrong=named,
+        n=len(wrong) - MOST_NAMED,
+    )

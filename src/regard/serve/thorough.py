@@ -21,6 +21,7 @@ from regard.decode.ready import Ready, padded_ids
 from regard.decode.search import Hypothesis, Ids, Scored, Search, Sentence
 from regard.decode.trace import Traced, trace
 from regard.errors import ConfigError
+from regard.model.device import device_named
 from regard.model.transformer import Transformer
 from regard.serve.worker import Loading
 
@@ -36,7 +37,7 @@ class ThoroughModel:
     @cached_property
     def engine(self) -> TorchEngine:
         """Its engine."""
-        return torch_engine([self.bundle], torch.device(self.device))
+        return torch_engine([self.bundle], device_named(self.device))
 
     def search(self, sentences: list[Sentence], search: Search) -> list[list[Hypothesis]]:
         """For each sentence its hypotheses, the best first."""

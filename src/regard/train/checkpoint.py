@@ -11,7 +11,7 @@ state of a random generator: what an update draws depends on seed and number of 
 import json
 import math
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from regard.errors import ModelError
-from regard.model.weights import save_tensors
+from regard.model.weights import MOST_NAMED, save_tensors
 from regard.storage import sha256, write_json, written_whole
 from regard.train.state import TrainState
 
@@ -67,7 +67,7 @@ def newest_checkpoint(
 
 def checkpoints(directory: Path) -> list[Path]:
     """The newest first, by their steps: clocks can jump."""
-    return sorted(directory.glob("step-*"), reverse=True)
+    return sorted(directory.glob("step-" + "[0-9]" * 8), reverse=True)
 
 
 def is_whole(place: Path) -> bool:
@@ -144,6 +144,17 @@ def _read(place: Path) -> Checkpoint:
 def _check_finite(tensors: Tensors) -> None:
     bad = [name for name, tensor in tensors.items() if not tensor.isfinite().all()]
     if bad:
-        raise ModelError(
-            "{names} holds numbers that are not finite, so it is not saved", names=", ".join(bad)
+        raise _not_finite(bad)
+
+
+def _not_finite(bad: Sequence[str]) -> ModelError:
+    names = ", ".join(bad[:MOST_NAMED])
+    if len(bad) <= MOST_NAMED:
+        return ModelError(
+            "{names} holds numbers that are not finite, so it is not saved", names=names
         )
+    return ModelError(
+        "{names} and {n} more hold numbers that are not finite, so nothing is saved",
+        names=names,
+        n=len(bad) - MOST_NAMED,
+    )

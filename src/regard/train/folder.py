@@ -25,10 +25,12 @@ from regard.config import Config
 from regard.errors import ConfigError, ResourceError
 from regard.processors import processor_name
 from regard.settings import shown
-from regard.storage import write_json
+from regard.storage import sync, write_json
 
 # A run may go on with other settings than these, though not as if it had never stopped.
-FIXED = ("train.tokens", "train.batching", "train.accumulate", "train.seed")
+FIXED = ("train.tokens", "train.batching", "train.accumulate", "train.seed", "train.metric")
+# What a vocabulary was made by; weights that were taken over keep theirs.
+WORDS = ("tokenizer", "vocab_size", "joint", "form", "han")
 LOOSE = ("model.dropout", "model.attention_dropout", "model.activation_dropout")
 
 
@@ -78,6 +80,7 @@ def record(folder: Path, table: Mapping[str, Any]) -> None:
     draft = folder / "run.json.draft"
     try:
         write_json(draft, table)
+        sync(draft)
         draft.replace(folder / "run.json")
     finally:
         draft.unlink(missing_ok=True)
@@ -94,20 +97,36 @@ def recorded(folder: Path) -> dict[str, Any] | None:
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse to go on with another corpus, vocabulary, network or batch size, each by its name."""
-    faults = [
-        ConfigError(
-            "{name} was {before} when this run began and is {now} now", name=n, before=b, now=w
-        )
-        for n, b, w in _changed_settings(before["config"], now["config"])
-    ]
+    faults = [_changed(*setting) for setting in _changed_settings(before["config"], now["config"])]
     if not faults and before["text"] != now["text"]:
         faults = [ConfigError("the training text is not what it was when this run began")]
     if faults:
+        raise _another_run(faults)
+
+
+def check_vocabulary(before: Mapping[str, Any], now: str) -> None:
+    """Refuse other words, or other numbers for them; runs of long ago did not write them down."""
+    if before.get("vocabulary", now) != now:
+        raise _another_run([ConfigError("the vocabulary is not what it was when this run began")])
+
+
+def check_network(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to put weights into another network than the one they were trained in."""
+    faults = [
+        _changed(*setting)
+        for setting in _changed_settings(before["config"], now["config"])
+        if setting[0].startswith("model.")
+    ]
+    if faults:
         raise ConfigError(
-            "{faults}; resume with what it began with, or take its weights alone with "
-            "--resume-weights-only",
-            faults=tuple(faults),
+            "{faults}; weights are of no use to another network", faults=tuple(faults)
         )
+
+
+def ignored_words(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Settings of the vocabulary that differ, and do nothing where weights keep theirs."""
+    old, new = before["config"]["data"], now["config"]["data"]
+    return [f"data.{name}" for name in WORDS if old.get(name, new[name]) != new[name]]
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -127,14 +146,32 @@ def spread(accumulate: int, began: int, ranks: int) -> int:
     return max(1, round(accumulate * began / ranks))
 
 
+def _another_run(faults: list[ConfigError]) -> ConfigError:
+    return ConfigError(
+        "{faults}; resume with what it began with, or take its weights alone with "
+        "--resume-weights-only",
+        faults=tuple(faults),
+    )
+
+
+def _changed(name: str, before: str, now: str) -> ConfigError:
+    return ConfigError(
+        "{name} was {before} when this run began and is {now} now",
+        name=name,
+        before=before,
+        now=now,
+    )
+
+
 def _changed_settings(
     before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> list[tuple[str, str, str]]:
+    defaults = json.loads(json.dumps(Config().as_table()))  # of settings that are newer than a run
     return [
-        (name, shown(before[section].get(key)), shown(value))
+        (name, shown(then), shown(value))
         for section in ("model", "data", "train")
         for key, value in json.loads(json.dumps(now[section])).items()
         if (name := f"{section}.{key}") not in LOOSE
         and (section != "train" or name in FIXED)
-        and before[section].get(key) != value
+        and (then := before[section].get(key, defaults[section].get(key))) != value
     ]

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
+from rich.table import Column
 
 from regard.train.trainer import Trainer
 
@@ -28,6 +29,9 @@ WORDS = {
     "en": "loss {loss:.4f}  lr {lr:.2e}  {speed:,.0f} tokens/s  {left} left",
     "zh": "损失 {loss:.4f}  学习率 {lr:.2e}  {speed:,.0f} 词元/秒  剩余 {left}",
 }
+
+
+MOST_WORDS = 60  # places on the screen for these, in either language
 
 
 class Log:
@@ -49,9 +53,10 @@ class Log:
         self.words = WORDS[language]
         self.board = board
         self.is_quiet = is_quiet  # a rank that is not the first
-        self.console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
-        columns = (BarColumn(30), MofNCompleteColumn(), TextColumn("{task.description}"))
-        self.bar = Progress(*columns, console=self.console, transient=True)
+        self.console = Console(
+            stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False
+        )
+        self.bar = Progress(*_columns(self.console, steps), console=self.console, transient=True)
         self.task = self.bar.add_task("", total=steps)
         self.is_live = self.console.is_terminal and not is_quiet
         self.is_warned = False
@@ -65,6 +70,7 @@ class Log:
         self.started = self.last_time = time.monotonic()
         self.first_step, self.last_tokens = step, n_tokens
         if self.is_live:
+            self.bar.update(self.task, completed=step)
             self.bar.start()
 
     def stop(self) -> None:
@@ -141,6 +147,15 @@ class Log:
         except OSError as error:
             self._warn_once(path, error)
             draft.unlink(missing_ok=True)
+
+
+def _columns(console: Console, steps: int) -> list[ProgressColumn]:
+    """How far, in numbers that are never cut off, and before them a bar if there is room."""
+    numbers = 2 * len(str(steps)) + 1
+    count = MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=numbers))
+    room = console.width - numbers - MOST_WORDS - 2
+    bar = [BarColumn(min(room, 30))] if room >= 5 else []
+    return [*bar, count, TextColumn("{task.description}")]
 
 
 def _without_nan(row: Mapping[str, Any]) -> dict[str, Any]:

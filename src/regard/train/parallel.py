@@ -25,6 +25,7 @@ from torch.nn.parallel import DistributedDataParallel
 from regard.data.batch import Batch
 from regard.errors import ResourceError
 from regard.model.decoder import DecoderLayer
+from regard.model.device import device_named
 from regard.model.encoder import EncoderLayer
 
 PATIENCE = timedelta(hours=2)  # for a rank that validates, or builds the dataset, while others wait
@@ -171,6 +172,6 @@ def _device(name: str, local_rank: int) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda":
-        torch.cuda.set_device(local_rank)
-        return torch.device("cuda", local_rank)
-    return torch.device(name)
+        name = f"cuda:{local_rank}"
+        torch.cuda.set_device(device_named(name))
+    return device_named(name)

@@ -272,5 +272,5 @@ def _parts(batch: Batch, most: int, pad: int) -> list[Batch]:
 
 
 def _mixed(seed: int, step: int, rank: int) -> int:
-    """One number from three, so that no two updates or ranks draw the same."""
-    return (seed * 1_000_003 + step) * 8191 + rank
+    """One number from three, so that no two updates or ranks draw the same, of torch's 64 bits."""
+    return ((seed * 1_000_003 + step) * 8191 + rank) % 2**64

@@ -1,0 +1,131 @@
+"""What a run goes on from: whether it may, the newest checkpoint, and how it begins anew."""
+
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.errors import ConfigError, ModelError
+from regard.train.checkpoint import Checkpoint, checkpoints, newest_checkpoint, write_checkpoint
+from regard.train.folder import (
+    check_network,
+    check_same,
+    differences,
+    ignored_words,
+    record,
+    recorded,
+)
+from regard.train.log import Log
+from regard.train.state import TrainState
+
+Resume = Literal["no", "all", "weights"]
+ANEW = "checkpoints.new"  # of a run that begins with another's weights, until that is put aside
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a run folder holds of an earlier start, and how much of that is wanted."""
+
+    folder: Path
+    resume: Resume
+    places: list[Path]  # of its checkpoints, the newest first
+    before: dict[str, Any] | None  # what it was recorded to be made of, where that is wanted
+
+    @property
+    def goes_on(self) -> dict[str, Any] | None:
+        """What the run that goes on here began with, if one does."""
+        return self.before if self.resume == "all" else None
+
+    def ask(self, now: Mapping[str, Any], log: Log) -> None:
+        """Whether it may go on from there as what it is now, or begin where nothing is."""
+        match self.resume:
+            case "no" if self.places:
+                raise ConfigError(
+                    "{folder} holds a run that reached update {step}; go on with --resume, or "
+                    "name another place with -o",
+                    folder=self.folder,
+                    step=int(self.places[0].name.removeprefix("step-")),
+                )
+            case "weights" if self.before:
+                check_network(self.before, now)
+                if ignored := ", ".join(ignored_words(self.before, now)):
+                    log.warn(
+                        f"the weights keep their vocabulary: {ignored} is ignored",
+                        f"权重沿用原来的词表：{ignored}不起作用",
+                    )
+            case "all" if self.places:
+                self._ask_to_go_on(now, log)
+
+    def _ask_to_go_on(self, now: Mapping[str, Any], log: Log) -> None:
+        if self.before is None:
+            raise ModelError(
+                "{path} cannot be read, so nobody knows what this run began with; take its "
+                "weights alone with --resume-weights-only",
+                path=self.folder / "run.json",
+            )
+        check_same(self.before, now)
+        if changed := ", ".join(differences(self.before, now)):
+            log.warn(f"this will not repeat to the bit: {changed}", f"结果不会逐位重现：{changed}")
+
+    def checkpoint(self, log: Log) -> Checkpoint | None:
+        """The newest that is whole, or its weights alone; None where a run begins."""
+        if self.resume == "no":
+            return None
+        found = newest_checkpoint(
+            self.folder / "checkpoints",
+            lambda place: log.warn(
+                f"{place} is damaged, so it is passed over", f"{place}已损坏，因此跳过"
+            ),
+        )
+        if found is None and self.places:
+            raise ModelError(
+                "every checkpoint in {folder} is damaged, so there is nothing to go on from; "
+                "name another place with -o to begin anew",
+                folder=self.folder / "checkpoints",
+            )
+        if found is None:
+            log.say(
+                f"no checkpoint in {self.folder} yet: this is the beginning",
+                f"{self.folder}里还没有检查点：从头开始",
+            )
+        elif self.resume == "weights":
+            return Checkpoint(TrainState(), found.weights, {})
+        return found
+
+
+def past_of(folder: Path, resume: Resume) -> Past:
+    """What there is in a run folder."""
+    places = checkpoints(folder / "checkpoints")
+    return Past(folder, resume, places, recorded(folder) if places and resume != "no" else None)
+
+
+def begin_anew(folder: Path, beginning: Checkpoint, facts: Mapping[str, Any]) -> None:
+    """The weights are known to fit: only now the run they come from is put aside.
+
+    A kill at any moment leaves that run to go on with, or one that begins with its weights.
+    """
+    write_checkpoint(folder / ANEW, beginning)
+    for name in ("metrics.jsonl", "samples.jsonl", "snapshots", "checkpoints"):
+        _put_aside(folder / name)
+    record(folder, facts)
+    finish_beginning_anew(folder)
+
+
+def finish_beginning_anew(folder: Path) -> None:
+    """The beginning takes the place of checkpoints that were put aside; else it came too early."""
+    directory, beginning = folder / "checkpoints", folder / ANEW
+    if not beginning.exists():
+        return
+    if directory.exists():
+        shutil.rmtree(beginning)
+    else:
+        beginning.rename(directory)
+
+
+def _put_aside(path: Path) -> None:
+    """Give a file or folder, if it is there, a name that nothing has yet."""
+    names = (path.with_name(f"{path.name}.before{n or ''}") for n in range(sys.maxsize))
+    if path.exists():
+        path.rename(next(name for name in names if not name.exists()))
