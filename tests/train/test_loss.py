@@ -82,6 +82,19 @@ def test_a_loss_in_bf16_has_the_weights_gradient_in_float32(monkeypatch):
     assert (mine - right).norm() / right.norm() < 2e-2
 
 
+def test_a_loss_of_wide_numbers_stays_wide_where_products_are_narrow():
+    """As when the GPU's room is tried before layers hand on bf16."""
+    hidden, weight, bias, labels = output_layer(torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = loss.output_and_loss(hidden, weight, bias, labels, 0, 0.1)
+    wanted = loss.output_and_loss(hidden, weight, bias, labels, 0, 0.1)
+    inputs = (hidden, weight, bias)
+    torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(
+        torch.autograd.grad(found, inputs), torch.autograd.grad(wanted, inputs)
+    )
+
+
 def test_the_loss_in_chunks_is_one_node_of_a_compiled_graph():
     hidden, weight, bias, labels = output_layer()
     compiled = torch.compile(loss.output_and_loss, backend="aot_eager", fullgraph=True)

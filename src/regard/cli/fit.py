@@ -237,6 +237,7 @@ class _Run:
             at = next(i for i in range(len(plan)) if longest in plan.batch(i))
             batch = batches.batch(Place(0, at // self.parallel.ranks)).to(self.parallel.device)
             network.train()
+            self.precision.narrow(network)  # as the trainer does: what it tries is what will be
             try:
                 with self.precision.autocast():
                     loss = self._objective(network)(batch)

@@ -86,14 +86,15 @@ def _output_and_loss(
     weight = weight.to(hidden.dtype)
     bias = None if bias is None else bias.to(hidden.dtype)
     n_rows = max(chunk // len(weight), 1)
-    for start in range(0, len(hidden), n_rows):
-        rows = slice(start, start + n_rows)
-        logits = F.linear(hidden[rows], weight, bias)
-        losses[rows] = losses_and_gradients(logits, labels[rows], pad, smoothing)
-        torch.mm(logits, weight, out=d_hidden[rows])
-        _add_product(d_weight, logits.t(), hidden[rows])
-        if bias is not None:
-            d_bias += logits.sum(0, dtype=d_bias.dtype)
+    with torch.autocast(hidden.device.type, enabled=False):  # it would narrow what is wide
+        for start in range(0, len(hidden), n_rows):
+            rows = slice(start, start + n_rows)
+            logits = F.linear(hidden[rows], weight, bias)
+            losses[rows] = losses_and_gradients(logits, labels[rows], pad, smoothing)
+            torch.mm(logits, weight, out=d_hidden[rows])
+            _add_product(d_weight, logits.t(), hidden[rows])
+            if bias is not None:
+                d_bias += logits.sum(0, dtype=d_bias.dtype)
     return losses.sum(), d_hidden, d_weight, d_bias
 
 
