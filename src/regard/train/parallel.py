@@ -18,6 +18,7 @@ from typing import Literal
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
@@ -58,10 +59,12 @@ class Parallel:
             return Summed(objective, self.ranks)
         # It warns of what could happen to somebody who writes into a layer's output; nobody does.
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
+        # Unasked it would share among GPUs wherever there is one, though the run be on the CPU.
+        ranks = init_device_mesh(self.device.type, (self.ranks,))
         for layer in objective.modules():
             if isinstance(layer, EncoderLayer | DecoderLayer):
-                fully_shard(layer)
-        fully_shard(objective)
+                fully_shard(layer, mesh=ranks)
+        fully_shard(objective, mesh=ranks)
         return objective
 
     def share(self, loss: Tensor) -> Tensor:
