@@ -12,7 +12,7 @@ from sentencepiece import SentencePieceProcessor
 from regard.errors import DataError
 from regard.text import subword as module
 from regard.text.normalize import Normalizer
-from regard.text.regularize import chance, drawn_bpe, drawn_unigram
+from regard.text.regularize import chance, drawn_bpe, drawn_unigram, endings
 from regard.text.subword import train_subword
 
 TEXTS = ["the cat sat on a mat.", "我们今天去公园看猫，好。", "the hills 12 猫 and 我们。"]
@@ -80,17 +80,21 @@ def segmentations(text, scores, unknown):
 
 
 def test_unigram_samples_are_drawn_by_their_probability():
-    scores = {"a": -2.0, "b": -2.5, "ab": -3.0, "abc": -6.0, "ca": -4.0}
+    scores = {"a": -2.0, "b": -2.5, "ab": -3.0, "abc": -6.0, "ca": -4.0, "bd": -5.0}
     alpha, unknown, n = 0.7, -9.0, 4000
     expected = {
         pieces: math.exp(alpha * score)
-        for pieces, score in segmentations("abcab", scores, unknown).items()
+        for pieces, score in segmentations("abcabdb", scores, unknown).items()
     }
     total = sum(expected.values())
     drawn = Counter(
         tuple(
             drawn_unigram(
-                "abcab", scores, longest=3, unknown=unknown, alpha=alpha, random=chance("", (key,))
+                "abcabdb",
+                endings(scores),
+                unknown=unknown,
+                alpha=alpha,
+                random=chance("", (key,)),
             )
         )
         for key in range(n)

@@ -17,11 +17,19 @@ def chance(text: str, key: tuple[int, ...]) -> Random:
     return Random(int.from_bytes(digest, "big"))
 
 
+def endings(scores: Mapping[str, float]) -> dict[str, float | None]:
+    """The score of every piece, and None for what is only the end of one.
+
+    Who reads a text backwards from some place may stop where this has nothing.
+    """
+    ends = dict.fromkeys(piece[start:] for piece in scores for start in range(1, len(piece)))
+    return {**ends, **scores}
+
+
 def drawn_unigram(
     text: str,
-    scores: Mapping[str, float],
+    scores: Mapping[str, float | None],
     *,
-    longest: int,
     unknown: float,
     alpha: float,
     random: Random,
@@ -29,30 +37,35 @@ def drawn_unigram(
     """Pieces of the text, drawn from all its segmentations with P ∝ exp(alpha · sum of scores).
 
     Forward sums over the lattice, then a walk back that draws each piece (Kudo, 2018, with l = ∞).
-    A character that is no piece stands alone with the score `unknown`.
+    The scores are those of `endings`; a character that is no piece stands alone with `unknown`.
     """
     sums = [0.0]  # sums[end]: log of the weight of all segmentations of text[:end]
-    arcs: list[tuple[list[int], list[float]]] = [([], [])]  # into each end: starts, log weights
+    arcs: list[tuple[list[int], list[float]]] = [([], [])]  # into each end: starts, their weights
     for end in range(1, len(text) + 1):
         starts, weights = [], []
-        for start in range(max(0, end - longest), end):
-            score = scores.get(text[start:end])
-            if score is not None:
+        for start in range(end - 1, -1, -1):
+            piece = text[start:end]
+            if piece not in scores:
+                break
+            if (score := scores[piece]) is not None:
                 starts.append(start)
                 weights.append(sums[start] + alpha * score)
-        if not starts or starts[-1] != end - 1:
+        if not starts or starts[0] != end - 1:
             starts.append(end - 1)
             weights.append(sums[end - 1] + alpha * unknown)
         most = max(weights)
-        sums.append(most + math.log(sum(math.exp(weight - most) for weight in weights)))
+        if len(weights) == 1:  # as where a character is no piece's end: nothing to add up
+            sums.append(most)
+        else:
+            weights = [math.exp(weight - most) for weight in weights]
+            sums.append(most + math.log(sum(weights)))
         arcs.append((starts, weights))
 
     pieces = []
     end = len(text)
     while end:
         starts, weights = arcs[end]
-        most = max(weights)
-        [start] = random.choices(starts, [math.exp(weight - most) for weight in weights])
+        start = starts[0] if len(starts) == 1 else random.choices(starts, weights)[0]
         pieces.append(text[start:end])
         end = start
     return pieces[::-1]

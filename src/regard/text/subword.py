@@ -7,6 +7,7 @@ one character that SentencePiece cannot give back, and a sampler that can be see
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Literal
@@ -15,7 +16,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from regard.errors import ConfigError, DataError, ModelError
 from regard.text.normalize import Normalizer
-from regard.text.regularize import chance, drawn_bpe, drawn_unigram
+from regard.text.regularize import chance, drawn_bpe, drawn_unigram, endings
 from regard.text.saved import Saved, write_saved
 from regard.text.spm import BYTE, CONTROL, NORMAL, UNKNOWN, Piece, read_spm
 from regard.text.vocab import (
@@ -56,7 +57,6 @@ class SubwordTokenizer:
             for id, piece in enumerate(vocab.pieces)
             if id not in vocab.special
         }
-        self._longest = max(map(len, self._scores), default=1)
         self._unknown = min(self._scores.values(), default=0.0) - UNKNOWN_PENALTY
         self._bytes_of = spellings(vocab, lambda piece: piece.replace(SPACE, " "))
         # Every character has exactly one byte that is no continuation byte.
@@ -126,14 +126,17 @@ class SubwordTokenizer:
             case "unigram":
                 return drawn_unigram(
                     spaced,
-                    self._scores,
-                    longest=self._longest,
+                    self._endings,
                     unknown=self._unknown,
                     alpha=ALPHA,
                     random=random,
                 )
             case "bpe":
                 return drawn_bpe(spaced, self._scores, dropout=DROPOUT, random=random)
+
+    @cached_property
+    def _endings(self) -> dict[str, float | None]:
+        return endings(self._scores)  # not for those who never sample: it is larger than the rest
 
     def _restored(self, ids: list[int], text: str) -> list[int]:
         """The ids with each newline that stood for a ▁ spelled as the ▁ it was."""
