@@ -4,11 +4,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+# The Tatoeba Challenge, whose sentences `make bench` translates.
+DATA ?= data/tatoeba-challenge-zh-en
+
 # The unit tests once more, with every annotated shape checked at every call; few examples show it.
 SHAPES := REGARD_EXAMPLES=4 $(BIN)/pytest -q -n 2 --jaxtyping-packages=regard,beartype.beartype \
           tests/attention tests/model tests/reference tests/data/test_batch.py tests/data/test_feed.py
 
-.PHONY: test demo check shapes faults soak learn mutants docs wheel clean
+.PHONY: test demo check shapes faults soak learn mutants bench docs wheel clean
 
 test: $(READY)  ## everything: format, lint, types, imports, sizes, documents, then all tests
 	tools/check
@@ -36,6 +39,16 @@ learn: $(READY)  ## copy, reverse and sort by every kind of attention, from seed
 
 mutants: $(READY)  ## plant one-line faults and see whether the tests notice
 	$(BIN)/python tools/mutants.py
+
+bench: $(READY)  ## the numbers of a CPU, on this machine with nothing else to do: speed, beside other toolkits
+	$(BIN)/python benchmarks/bench_numerals.py
+	$(BIN)/python benchmarks/bench_train_cpu.py
+	if [ -e $(DATA)/test_hans.zh.gz ]; then \
+	    $(BIN)/python benchmarks/bench_translate_cpu.py --data $(DATA) && \
+	    $(BIN)/python benchmarks/bench_serve.py --data $(DATA); \
+	else \
+	    echo "bench: no test_hans.zh.gz in $(DATA), so translating and serving are left out; name another folder with: make bench DATA=..."; \
+	fi
 
 docs: $(READY)  ## the guide as a site, both languages, into build/site; a warning is a fault
 	$(BIN)/python tools/guide_site.py
