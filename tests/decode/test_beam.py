@@ -2,7 +2,7 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from regard.decode.beam import beam_search
@@ -104,6 +104,13 @@ def test_groups_that_mind_much_begin_with_different_words(toy, seed):
     some=sentences,
     beam=st.integers(1, 4),
     groups=st.sampled_from([1, 1, 2]),
+)
+@example(
+    seed=1915,
+    n_words=40,
+    some=[Sentence((4, 1, 5, 4), (), (((4, 3),), ((4, 4, 2),)))],  # terms that begin alike
+    beam=1,
+    groups=1,
 )
 def test_terms_are_dealt_as_explained_and_said_by_all_that_ends(
     toy, seed, n_words, some, beam, groups

@@ -37,6 +37,18 @@ def test_what_is_lacking_can_be_said_in_so_many_words_if_terms_do_not_disturb_ea
 
 
 @given(ids=ids, terms=terms)
+def test_some_word_always_leaves_less_to_say_whatever_terms_have_in_common(ids, terms):
+    n = lacking(ids, terms)
+    assert n == 0 or min(lacking((*ids, word), terms) for word in range(4)) < n
+
+
+def test_what_begins_two_terms_counts_for_one_of_them():
+    terms = ((4, 3),), ((4, 4, 2),)
+    assert [lacking((4, 4, 2, 4, 3)[:n], terms) for n in range(6)] == [5, 4, 3, 2, 1, 0]
+    assert lacking((4, 4, 4), terms) == 3
+
+
+@given(ids=ids, terms=terms)
 def test_many_words_at_once_are_the_words_one_by_one(ids, terms):
     words = list(range(5))
     assert lacking_after(ids, words, terms) == [lacking((*ids, w), terms) for w in words]

@@ -1,7 +1,8 @@
 """Terms: spellings of which one must stand, word after word, somewhere in the translation.
 
-A hypothesis lacks so many words: of each term that it does not have, the words still to come of
-the spelling it is nearest to. Beginnings of a spelling count only at the hypothesis's end.
+A hypothesis lacks so many words: those of each term that it does not have, by its shortest spelling,
+but for what its end has said of one. Of one alone, since what begins like two terms can go on as one
+of them only; so some word always leaves one word less to say.
 
 Hypotheses that lack the same number form a bank, and a beam is dealt out bank by bank, so that the
 likely ones that lack much do not push out the unlikely ones that lack little (dynamic beam
@@ -20,18 +21,15 @@ WIDEST = 24  # beams of a group, at most, that the terms of a sentence ask for
 
 def lacking(ids: Ids, terms: Iterable[Term]) -> int:
     """How many words of its terms a hypothesis lacks."""
-    return sum(_lacking_of(ids, term) for term in terms if not _has(ids, term))
+    return _to_say(ids, [term for term in terms if not _has(ids, term)])
 
 
 def lacking_after(ids: Ids, words: Sequence[int], terms: Sequence[Term]) -> list[int]:
     """`lacking` of the hypothesis with each of these words behind it, for many words at once."""
     missing = [term for term in terms if not _has(ids, term)]
     of_any = words_of(missing)
-    afresh = sum(min(map(len, term)) for term in missing)  # where no spelling has begun
-    return [
-        sum(_lacking_of((*ids, word), term) for term in missing) if word in of_any else afresh
-        for word in words
-    ]
+    afresh = _to_say((), missing)
+    return [lacking((*ids, word), missing) if word in of_any else afresh for word in words]
 
 
 def words_of(terms: Iterable[Term]) -> frozenset[int]:
@@ -73,8 +71,17 @@ def _has(ids: Ids, term: Term) -> bool:
     )
 
 
-def _lacking_of(ids: Ids, term: Term) -> int:
-    """Words to come of the spelling whose beginning stands at the end of the hypothesis."""
+def _to_say(ids: Ids, missing: Sequence[Term]) -> int:
+    said = max((_shortest(term) - _to_come(ids, term) for term in missing), default=0)
+    return sum(map(_shortest, missing)) - said
+
+
+def _shortest(term: Term) -> int:
+    return min(map(len, term))
+
+
+def _to_come(ids: Ids, term: Term) -> int:
+    """Words that are left of the spelling whose beginning stands at the end of the hypothesis."""
     return min(
         len(spelling) - n
         for spelling in term
