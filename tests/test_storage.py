@@ -3,6 +3,7 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,24 @@ def test_a_folder_that_fails_leaves_the_old_one(tmp_path):
         (building / "a").write_text("old")
     with pytest.raises(FileNotFoundError), written_whole(place) as building:
         (building / "nowhere" / "a").write_text("new")
+    assert (place / "a").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("error", [OSError("full"), KeyboardInterrupt()])
+def test_what_goes_wrong_between_two_renames_leaves_the_old_folder(tmp_path, monkeypatch, error):
+    place, rename = tmp_path / "folder", Path.rename
+    with written_whole(place) as building:
+        (building / "a").write_text("old")
+
+    def failing(self, target):
+        if target == place and self.name.endswith(".draft"):
+            raise error
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(type(error)), written_whole(place) as building:
+        (building / "a").write_text("new")
     assert (place / "a").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 

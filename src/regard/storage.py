@@ -33,6 +33,8 @@ def written_whole(place: Path) -> Iterator[Path]:
             building.rename(place)
             sync(place.parent)
         finally:
+            if old.exists() and not place.exists():  # what went wrong did so between two renames
+                old.rename(place)
             shutil.rmtree(building, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
 
