@@ -12,7 +12,7 @@ import pytest
 
 from regard.data.corpus import Pair
 from regard.data.dataset import build_dataset, fingerprint, open_dataset
-from regard.errors import DataError
+from regard.errors import DataError, ModelError
 from regard.text.tokenizer import load_tokenizer, train_tokenizer
 
 TEXTS = [
@@ -78,6 +78,18 @@ def test_what_goes_wrong_in_a_process_that_reads_goes_wrong_here(tmp_path, worke
     with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
         build(tmp_path / "data", [*TEXTS, ("\udc80", "one")], workers=workers)
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_tokenizer_that_a_process_cannot_read_is_named(tmp_path, monkeypatch):
+    whole = type(TOKENIZER).save
+
+    def save(self, directory):
+        whole(self, directory)
+        (directory / "tokenizer.json").write_text("{}")
+
+    monkeypatch.setattr(type(TOKENIZER), "save", save)
+    with pytest.raises(ModelError, match=r"_tokenizer/tokenizer\.json"):
+        build(tmp_path / "data", workers=2)
 
 
 BUILD = """

@@ -257,9 +257,10 @@ def _encode_all(
 
     readers: deque[Connection] = deque()  # in the order of their chunks
     with ExitStack() as stack:
-        for chunk in islice(chunks, workers):
-            readers.append(stack.enter_context(_reader(building, dtypes, max_len)))
-            _send(readers[-1], chunk)
+        first = list(islice(chunks, workers))
+        readers.extend(stack.enter_context(_reader(building, dtypes, max_len)) for _ in first)
+        for reader, chunk in zip(readers, first, strict=True):  # all have begun: one waits for none
+            _send(reader, chunk)
         while readers:
             reader, following = readers.popleft(), next(chunks, None)
             done = _received(reader)
@@ -325,13 +326,16 @@ def _death_told() -> Iterator[None]:
 
 
 def _read(line: Connection, building: Path, dtypes: tuple[str, ...], max_len: int) -> None:
-    # Once for each process: a tokenizer is large to send with every chunk.
-    src, tgt = (load_tokenizer(building / f"{side}_tokenizer") for side in SIDES)
+    both: tuple[Tokenizer, Tokenizer] | None = None  # loaded once: large to send with every chunk
     with suppress(EOFError, OSError):  # whoever asked is gone
         while True:
             chunk = line.recv()
             try:
-                done: _Encoded | Exception = _encode(chunk, (src, tgt), dtypes, max_len)
+                both = both or (
+                    load_tokenizer(building / "src_tokenizer"),
+                    load_tokenizer(building / "tgt_tokenizer"),
+                )
+                done: _Encoded | Exception = _encode(chunk, both, dtypes, max_len)
             except Exception as error:
                 done = error
             line.send(done)
