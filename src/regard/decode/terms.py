@@ -1,8 +1,8 @@
 """Terms: spellings of which one must stand, word after word, somewhere in the translation.
 
-A hypothesis lacks so many words: those of each term that it does not have, by its shortest spelling,
-but for what its end has said of one. Of one alone, since what begins like two terms can go on as one
-of them only; so some word always leaves one word less to say.
+A hypothesis lacks so many words: those of each term that it does not have, by the shortest
+spelling, but for what its end has said of one. Of one alone, since what begins like two terms can
+go on as one of them only; so some word always leaves less to say.
 
 Hypotheses that lack the same number form a bank, and a beam is dealt out bank by bank, so that the
 likely ones that lack much do not push out the unlikely ones that lack little (dynamic beam
