@@ -64,11 +64,11 @@ def open_bundle(path: Path) -> Bundle:
 def _refuse_parts_of_runs(path: Path) -> None:
     """What stands beside a model, or led to it, is easily taken for one."""
     if (path / "run.json").is_file():
-        model = path.with_suffix("")
         raise ModelError(
-            "{path} is the folder of a run, not a model; the model is beside it, {model}",
+            "{path} is the folder of a run, not a model; the model, when the run has ended, is "
+            "beside it, {model}",
             path=path,
-            model=model,
+            model=path.resolve().with_suffix(""),
         )
     if (path / "state.json").is_file():
         raise ModelError(

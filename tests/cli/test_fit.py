@@ -2,11 +2,13 @@ import builtins
 import json
 import re
 import shutil
+from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
 
-from regard.bundle import open_bundle
+from regard.bundle import open_bundle, write_bundle
 from regard.cli.main import main
 from regard.errors import ModelError
 from regard.processors import processor_name
@@ -167,18 +169,40 @@ def test_a_device_that_is_not_there_is_one_sentence(
     assert capsys.readouterr().err == f"error: {sentence}\n"
 
 
-def test_parts_of_a_run_are_not_taken_for_its_model(train, tmp_path):
+def test_parts_of_a_run_are_not_taken_for_its_model(train, tmp_path, monkeypatch):
     assert train() == 0
     folder = tmp_path / "model.run"
     checkpoint = folder / "checkpoints" / "step-00000004"
     for place, sentence in [
-        (folder, f"{folder} is the folder of a run, not a model; the model is beside it, "
-         f"{tmp_path / 'model'}"),
+        (folder, f"{folder} is the folder of a run, not a model; the model, when the run has "
+         f"ended, is beside it, {tmp_path / 'model'}"),
         (checkpoint, f"{checkpoint} is a checkpoint, not a model; the command that made it makes "
          "a model of it with --resume --set train.steps=1"),
     ]:  # fmt: skip
         with pytest.raises(ModelError, match=f"^{re.escape(sentence)}$"):
             open_bundle(place)
+    monkeypatch.chdir(folder)
+    with pytest.raises(ModelError, match=f"beside it, {re.escape(str(tmp_path / 'model'))}$"):
+        open_bundle(Path("."))
+
+
+def test_how_a_model_is_asked_is_kept_by_a_run_that_goes_on_without_it(train, tmp_path):
+    assert train() == 0
+    old = tmp_path / "old"
+    (tmp_path / "model").rename(old)
+    shutil.rmtree(tmp_path / "model.run")
+    bundle = open_bundle(old)
+    write_bundle(
+        old,
+        bundle.model,
+        (bundle.src_tokenizer, bundle.tgt_tokenizer),
+        partial(shutil.copy, old / "model.safetensors"),
+        facts={**bundle.facts, "decode": {"beam": 1, "forbidden": [[9]]}},
+        card="",
+    )
+    assert train("train.steps=2", flags=["--from", str(old)]) == 0
+    assert train(flags=["--resume"]) == 0
+    assert open_bundle(tmp_path / "model").facts["decode"]["forbidden"] == [[9]]
 
 
 def test_a_stopped_run_becomes_a_model_by_asking_for_no_more_updates(train, tmp_path):

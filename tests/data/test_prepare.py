@@ -1,3 +1,5 @@
+import re
+import shutil
 from collections import Counter
 
 import pytest
@@ -186,12 +188,39 @@ def test_a_vocabulary_that_is_kept_outlives_another_text(corpus, tmp_path):
     place = tmp_path / "data"
     first = prepare(config(corpus, "a"), place)
     print_of = vocabulary_print(place)
-    kept = prepare(config(corpus, "b", vocab_size=300), place, keeps_vocabulary=True)
+    kept = prepare(config(corpus, "b", vocab_size=300), place, vocabulary=print_of)
     assert kept.src_tokenizer.vocab == first.src_tokenizer.vocab
     assert (len(kept.dataset), vocabulary_print(place)) == (2, print_of)
     other = prepare(config(corpus, "b", vocab_size=300), place)
     assert other.src_tokenizer.vocab != first.src_tokenizer.vocab
     assert vocabulary_print(place) != print_of
+
+
+def test_a_vocabulary_that_was_lost_is_made_again_and_no_other_is_put_in_its_place(
+    corpus, tmp_path
+):
+    place, folder = tmp_path / "data", tmp_path / "data" / "src_tokenizer"
+    first = prepare(config(corpus, "a"), place)
+    print_of = vocabulary_print(place)
+    (folder / "tokenizer.model").write_bytes(b"damaged")
+    (folder / ".stray").write_text("left by a file browser")
+    again = prepare(config(corpus, "a"), place, vocabulary=print_of)
+    assert (again.src_tokenizer.vocab, vocabulary_print(place)) == (
+        first.src_tokenizer.vocab,
+        print_of,
+    )
+
+    shutil.rmtree(place)
+    sentence = (
+        f"the vocabulary that the weights belong to is lost from {place}, and what the settings "
+        "make is another; resume with what the run began with, --from too if it began with a model"
+    )
+    with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$"):
+        prepare(config(corpus, "b"), place, vocabulary=print_of)
+    assert not place.exists()
+    given = first.src_tokenizer, first.tgt_tokenizer
+    prepare(config(corpus, "b"), place, vocabulary=print_of, tokenizers=given)
+    assert vocabulary_print(place) == print_of
 
 
 def test_what_another_process_prepared_is_opened_and_nothing_is_written(corpus, tmp_path):

@@ -32,6 +32,7 @@ def test_another_number_of_threads_is_one_warning(runs):
         assert one == pytest.approx(other, abs=1e-4)
 
 
+ANEW = "--resume-weights-only"
 OFFER = "; resume with what it began with, or take its weights alone with --resume-weights-only"
 
 
@@ -105,17 +106,19 @@ def test_a_run_that_began_with_a_models_words_goes_on_with_them(runs, tmp_path):
     assert_same_weights(runs, "tuned", "whole")
 
 
-def test_a_vocabulary_that_was_lost_and_made_anew_is_refused(runs, capsys):
+def test_a_vocabulary_that_was_lost_is_never_replaced_by_another(runs, capsys):
     assert runs.train("old", "train.steps=4") == 0
     runs.write_corpus(150)
     from_old = ["--from", str(runs.place / "old")]
     assert runs.train("tuned", "train.steps=4", flags=from_old) == 0
+    words = vocabulary_print(runs.folder("tuned") / "data")
     shutil.rmtree(runs.folder("tuned") / "data")
-    capsys.readouterr()
-    assert runs.train("tuned", "train.steps=8", flags=["--resume"]) == 2
-    assert capsys.readouterr().err == (
-        f"error: the vocabulary is not what it was when this run began{OFFER}\n"
-    )
+    for flag in ("--resume", "--resume-weights-only"):  # its size is the same, its words are not
+        capsys.readouterr()
+        assert runs.train("tuned", "train.steps=8", flags=[flag]) == 2
+        assert "error: the vocabulary that the weights belong to" in capsys.readouterr().err
+    assert runs.train("tuned", "train.steps=8", flags=["--resume", *from_old]) == 0
+    assert vocabulary_print(runs.folder("tuned") / "data") == words
 
 
 def test_weights_that_do_not_fit_leave_their_run_as_it_was(runs, capsys):
@@ -134,14 +137,16 @@ def test_weights_that_do_not_fit_leave_their_run_as_it_was(runs, capsys):
     assert_same_weights(runs, "one", "whole")
 
 
-@pytest.mark.parametrize("at_call", [1, 4, 5])
+@pytest.mark.parametrize("at_call", range(1, 8))
 def test_a_kill_while_weights_are_taken_over_loses_neither_run(runs, monkeypatch, at_call):
     assert runs.train("one", "train.steps=4", "train.snapshots=[2]") == 0
+    metrics = runs.folder("one") / "metrics.jsonl"
+    measured = metrics.read_bytes()
     began = newest_checkpoint(runs.folder("one") / "checkpoints")
     whole, calls = Path.rename, []
 
     def rename(self, target):
-        if Path(self).parent == runs.folder("one"):
+        if runs.folder("one") in (self.parent, Path(target).parent) and "draft" not in self.name:
             calls.append(self)
             if len(calls) == at_call:
                 raise KeyboardInterrupt
@@ -149,18 +154,26 @@ def test_a_kill_while_weights_are_taken_over_loses_neither_run(runs, monkeypatch
 
     with monkeypatch.context() as spoilt:
         spoilt.setattr(Path, "rename", rename)
-        code = runs.train("one", "train.steps=4", flags=["--resume-weights-only"])
+        spoilt.setattr(Path, "replace", rename)
+        code = runs.train("one", "train.steps=4", "train.tokens=128", flags=[ANEW])
         assert (code, len(calls)) == (130, at_call)
-    assert runs.train("one", "train.steps=4", flags=["--resume"]) == 0
+    goes_on = at_call == 1  # before the old checkpoints were moved: the old run, as it was
+    tokens = f"train.tokens={256 if goes_on else 128}"
+    assert runs.train("one", "train.steps=4", tokens, flags=["--resume"]) == 0
     found = {
         place.name: [path.name for path in checkpoints(place)]
         for place in runs.folder("one").glob("checkpoints*")
     }
     whole_run, anew = [f"step-{began.state.step:08d}"], ["step-00000004", "step-00000000"]
-    if at_call < 5:  # before the old checkpoints were moved, so that the old run goes on
+    if goes_on:
         assert found == {"checkpoints": whole_run}
+        assert metrics.read_bytes() == measured
+        assert (runs.folder("one") / "snapshots").exists()
     else:
         assert found == {"checkpoints": anew, "checkpoints.before": whole_run}
+        assert metrics.with_name("metrics.jsonl.before").read_bytes() == measured
+        assert (runs.folder("one") / "snapshots.before").exists()
+        assert (runs.folder("one") / "run.json.before").exists()
 
 
 def test_where_every_checkpoint_is_damaged_nothing_is_begun_and_nothing_lost(runs, capsys):

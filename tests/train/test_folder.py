@@ -15,7 +15,6 @@ from regard.processors import processor_name
 from regard.train.folder import (
     check_network,
     check_same,
-    check_vocabulary,
     differences,
     facts,
     ignored_words,
@@ -161,15 +160,6 @@ def test_another_text_under_the_same_settings_is_refused():
     sentence = "the training text is not what it was when this run began" + OFFER
     with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$"):
         check_same(began(), facts_of(text="xyz"))
-
-
-def test_another_vocabulary_is_refused_where_it_is_known():
-    before = {**began(), "vocabulary": "abc"}
-    check_vocabulary(before, "abc")  # or it raises
-    check_vocabulary(began(), "xyz")  # of a run that did not write it down
-    sentence = "the vocabulary is not what it was when this run began" + OFFER
-    with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$"):
-        check_vocabulary(before, "xyz")
 
 
 def test_weights_are_refused_by_another_network_and_keep_their_words():

@@ -33,14 +33,7 @@ from regard.model.weights import load_weights
 from regard.train.allocator import keep_freed_memory
 from regard.train.average import RunningAverage
 from regard.train.checkpoint import Checkpoint
-from regard.train.folder import (
-    check_vocabulary,
-    facts,
-    locked,
-    record,
-    recorded,
-    spread,
-)
+from regard.train.folder import facts, locked, record, recorded, spread
 from regard.train.leaving import Leaving, listening
 from regard.train.log import Board, Log
 from regard.train.memory import fitting_tokens, memory_told
@@ -104,8 +97,9 @@ class _Run:
             board=board,
             is_quiet=not parallel.is_first,
         )
-        self.vocabulary = ""  # what it is, once it is there
         self.before: dict[str, Any] | None = None  # what the run began with that goes on here
+        self.vocabulary: str | None = None  # what it is, once that is known
+        self.decode: dict[str, Any] | None = None  # how the model it began with is to be asked
         self.checkpoint = self._begin()
         self.prepared = self._prepare()
 
@@ -139,6 +133,7 @@ class _Run:
         self.parallel.wait()
         past = past_of(self.folder, self.resume)
         self.before = past.goes_on
+        self.decode = _decode_of(self.source, past.before)
         self.began = self.before["ranks"] if self.before else self.parallel.ranks
         if self.parallel.is_first:
             now = self._facts()
@@ -146,7 +141,9 @@ class _Run:
             if self.resume != "weights" or not past.places:
                 record(self.folder, now)
         self.parallel.wait()
-        return past.checkpoint(self.log)
+        checkpoint = past.checkpoint(self.log)
+        self.vocabulary = past.vocabulary if checkpoint is not None else None
+        return checkpoint
 
     def _facts(self) -> dict[str, Any]:
         """What the run is made of; some of it only that which it began with can tell."""
@@ -155,7 +152,8 @@ class _Run:
         if before and self.config.train.tokens == "auto":  # found out when the run began
             made["config"]["train"]["tokens"] = before["config"]["train"]["tokens"]
         words = self.vocabulary or before.get("vocabulary")
-        return {**made, "vocabulary": words} if words else made
+        known = {"vocabulary": words, "decode": self.decode}
+        return {**made, **{name: value for name, value in known.items() if value}}
 
     @cached_property
     def _text(self) -> str:
@@ -165,11 +163,8 @@ class _Run:
         """The dataset: made by the first rank, found by the others."""
         place = self.folder / "data"
         if self.parallel.is_first:
-            keeps = self.checkpoint is not None
-            prepared = prepared_data(self.config, place, self.source, keeps_vocabulary=keeps)
+            prepared = prepared_data(self.config, place, self.source, vocabulary=self.vocabulary)
             self.vocabulary = vocabulary_print(place)
-            if self.before:
-                check_vocabulary(self.before, self.vocabulary)
             if self.resume != "weights" or self.checkpoint is None:
                 record(self.folder, self._facts())
             self.log.say(*data_line(prepared))
@@ -361,7 +356,7 @@ class _Run:
             scores=scores,
             beam=beam,
             signature=judge.signature,
-            decode=self.source.facts.get("decode") if self.source else None,
+            decode=self.decode,
         )
         minutes = (time.monotonic() - self.started) / 60
         example = self.prepared.dev[0].src if self.prepared.dev else "…"
@@ -391,6 +386,11 @@ def _board(folder: Path) -> Board:
         ) from None
     board: Board = SummaryWriter(str(folder))
     return board
+
+
+def _decode_of(source: Bundle | None, before: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A model's, or what a run that began with one wrote down."""
+    return (source.facts if source else before or {}).get("decode")
 
 
 def _quoted(text: str) -> str:

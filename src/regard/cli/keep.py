@@ -165,7 +165,8 @@ def _better_alone(
 ) -> Chosen | None:
     """The best checkpoint, if it does better than the average, both translating greedily.
 
-    It is judged again, since a run may go on with another metric than it was validated by.
+    Both are judged here, by the same weights in the same search: what a checkpoint scored when it
+    was written may come from another processor, before a restart.
     """
     metric, best = settings.metric, _best(directory, 1, settings.metric)
     if not best:

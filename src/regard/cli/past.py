@@ -3,10 +3,12 @@
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from regard.data.prepare import vocabulary_print
 from regard.errors import ConfigError, ModelError
 from regard.train.checkpoint import Checkpoint, checkpoints, newest_checkpoint, write_checkpoint
 from regard.train.folder import (
@@ -37,6 +39,15 @@ class Past:
     def goes_on(self) -> dict[str, Any] | None:
         """What the run that goes on here began with, if one does."""
         return self.before if self.resume == "all" else None
+
+    @property
+    def vocabulary(self) -> str | None:
+        """What its weights know; of a run that did not write it down, what is there."""
+        if self.before and "vocabulary" in self.before:
+            return str(self.before["vocabulary"])
+        with suppress(OSError):
+            return vocabulary_print(self.folder / "data")
+        return None
 
     def ask(self, now: Mapping[str, Any], log: Log) -> None:
         """Whether it may go on from there as what it is now, or begin where nothing is."""
@@ -104,24 +115,28 @@ def past_of(folder: Path, resume: Resume) -> Past:
 def begin_anew(folder: Path, beginning: Checkpoint, facts: Mapping[str, Any]) -> None:
     """The weights are known to fit: only now the run they come from is put aside.
 
-    A kill at any moment leaves that run to go on with, or one that begins with its weights.
+    A kill at any moment leaves that run to go on with, or one that begins with its weights: the
+    moment between the two is when the checkpoints are put aside.
     """
     write_checkpoint(folder / ANEW, beginning)
-    for name in ("metrics.jsonl", "samples.jsonl", "snapshots", "checkpoints"):
-        _put_aside(folder / name)
-    record(folder, facts)
+    record(folder / ANEW, facts)
+    _put_aside(folder / "checkpoints")
     finish_beginning_anew(folder)
 
 
 def finish_beginning_anew(folder: Path) -> None:
-    """The beginning takes the place of checkpoints that were put aside; else it came too early."""
+    """All that is left to do once the checkpoints are put aside; before, nothing has begun."""
     directory, beginning = folder / "checkpoints", folder / ANEW
     if not beginning.exists():
         return
     if directory.exists():
         shutil.rmtree(beginning)
-    else:
-        beginning.rename(directory)
+        return
+    if recorded(beginning):
+        for name in ("metrics.jsonl", "samples.jsonl", "snapshots", "run.json"):
+            _put_aside(folder / name)
+        (beginning / "run.json").replace(folder / "run.json")
+    beginning.rename(directory)
 
 
 def _put_aside(path: Path) -> None:

@@ -16,7 +16,7 @@ from regard.processors import n_processors
 
 
 def prepared_data(
-    config: Config, folder: Path, source: Bundle | None, *, keeps_vocabulary: bool
+    config: Config, folder: Path, source: Bundle | None, *, vocabulary: str | None
 ) -> Prepared:
     """The dataset, by as many processes as there are cores, with a bar that shows it is alive."""
     pairs = {"en": "{task.completed:,.0f} pairs", "zh": "{task.completed:,.0f}个句对"}[language()]
@@ -32,7 +32,7 @@ def prepared_data(
             workers=n_processors(),
             progress=lambda n: bar.update(reading, completed=n),
             tokenizers=(source.src_tokenizer, source.tgt_tokenizer) if source else None,
-            keeps_vocabulary=keeps_vocabulary,
+            vocabulary=vocabulary,
         )
 
 

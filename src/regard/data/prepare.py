@@ -5,11 +5,13 @@
 What is there already and was made of the same things is used again.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from regard.config import DataConfig
 from regard.data.corpus import (
@@ -28,9 +30,11 @@ from regard.data.tasks import Split, examples
 from regard.errors import ConfigError, DataError, ModelError
 from regard.storage import sha256
 from regard.text.normalize import Normalizer
+from regard.text.saved import RECORD
 from regard.text.sentences import split_sentences
 from regard.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 
+GIVEN = "given"  # what tokenizers were made of that came with a model
 HELD_OUT_PAIRS = 2000  # of a generated task, for each of dev and test
 HELD_OUT_SHARE, MOST_HELD_OUT = 50, 1000  # one pair in so many, for dev, where none is given
 TASK_LANGUAGES = {"numerals": ("zh", "en")}
@@ -55,24 +59,27 @@ def prepare(
     workers: int = 1,
     progress: Callable[[int], None] = lambda n_pairs: None,
     tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
-    keeps_vocabulary: bool = False,
+    vocabulary: str | None = None,
 ) -> Prepared:
     """The dataset of these settings in a directory, built if it is not there yet.
 
     Tokenizers are trained on the corpus unless they are given: a model that goes on learning keeps
-    its own. `keeps_vocabulary`: those in the directory stay, whatever they were made of.
+    its own. `vocabulary` is the print of the one that weights belong to: no other will do.
     """
     _check_sums(config)
     files = _read_files(config)
     settings = _settings(config, seed)
     folders = tokenizer_folders(directory)
-    if keeps_vocabulary and all(folder.is_dir() for folder in folders):
-        tokenizers = load_tokenizer(folders[0]), load_tokenizer(folders[1])
+    made_of = fingerprint(files, [], settings) if tokenizers is None else GIVEN
+    if vocabulary is not None:
+        src, tgt = _kept(directory, vocabulary) or _made_again(
+            directory, vocabulary, tokenizers or _trained(config, seed), made_of
+        )
     elif tokenizers is None:
-        tokenizers = _tokenizers(config, folders, seed, fingerprint(files, [], settings))
+        src, tgt = _tokenizers(config, folders, seed, made_of)
     else:
-        _save(tokenizers, folders, "given")
-    src, tgt = tokenizers
+        src, tgt = tokenizers
+        _save(tokenizers, folders, made_of)
     _check_languages(config, src)
     dev = list(read_split(config, "dev", seed))
     print_of = fingerprint(files, folders, settings)
@@ -111,8 +118,9 @@ def opened(config: DataConfig, directory: Path, *, seed: int = 1) -> Prepared:
 
 
 def vocabulary_print(directory: Path) -> str:
-    """What the words and their numbers are, in 64 digits."""
-    return fingerprint([], tokenizer_folders(directory), {})
+    """What the words and their numbers are, in 64 digits: records vouch for the other files."""
+    records = [(folder / RECORD).read_bytes() for folder in tokenizer_folders(directory)]
+    return hashlib.sha256(b"".join(records)).hexdigest()
 
 
 def tokenizer_folders(directory: Path) -> list[Path]:
@@ -314,10 +322,38 @@ def _tokenizers(
     return made
 
 
-def _save(tokenizers: tuple[Tokenizer, Tokenizer], folders: list[Path], print_of: str) -> None:
+def _save(tokenizers: tuple[Tokenizer, Tokenizer], folders: list[Path], made_of: str) -> None:
     for tokenizer, folder in zip(tokenizers, folders, strict=True):
         tokenizer.save(folder)
-        (folder / "made_of").write_text(print_of)
+        (folder / "made_of").write_text(made_of)
+
+
+def _kept(directory: Path, vocabulary: str) -> tuple[Tokenizer, Tokenizer] | None:
+    """The tokenizers that are there, if they are those."""
+    src, tgt = tokenizer_folders(directory)
+    try:
+        if vocabulary_print(directory) == vocabulary:
+            return load_tokenizer(src), load_tokenizer(tgt)
+    except (OSError, ModelError):
+        pass
+    return None
+
+
+def _made_again(
+    directory: Path, vocabulary: str, tokenizers: tuple[Tokenizer, Tokenizer], made_of: str
+) -> tuple[Tokenizer, Tokenizer]:
+    """Tokenizers in the place of those that were lost, if they are the same."""
+    with TemporaryDirectory() as draft:
+        _save(tokenizers, tokenizer_folders(Path(draft)), made_of)
+        if vocabulary_print(Path(draft)) != vocabulary:
+            raise ConfigError(
+                "the vocabulary that the weights belong to is lost from {folder}, and what the "
+                "settings make is another; resume with what the run began with, --from too if it "
+                "began with a model",
+                folder=directory,
+            )
+    _save(tokenizers, tokenizer_folders(directory), made_of)
+    return tokenizers
 
 
 def _trained(config: DataConfig, seed: int) -> tuple[Tokenizer, Tokenizer]:

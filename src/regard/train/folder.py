@@ -104,12 +104,6 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         raise _another_run(faults)
 
 
-def check_vocabulary(before: Mapping[str, Any], now: str) -> None:
-    """Refuse other words, or other numbers for them; runs of long ago did not write them down."""
-    if before.get("vocabulary", now) != now:
-        raise _another_run([ConfigError("the vocabulary is not what it was when this run began")])
-
-
 def check_network(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse to put weights into another network than the one they were trained in."""
     faults = [

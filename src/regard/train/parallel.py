@@ -174,7 +174,7 @@ def own_part(tensor: Tensor) -> Tensor:
 def _device(name: str, local_rank: int) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda":
-        name = f"cuda:{local_rank}"
-        torch.cuda.set_device(device_named(name))
-    return device_named(name)
+    device = device_named(f"cuda:{local_rank}" if name == "cuda" else name)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # where kernels are launched that are not torch's
+    return device
