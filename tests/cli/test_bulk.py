@@ -111,6 +111,24 @@ def test_what_was_begun_otherwise_is_refused_by_name(half_done, capsys):
     )
 
 
+@pytest.mark.parametrize("name", ["a.zh", "sub/../a.zh", "link.zh"])
+def test_no_file_is_written_over_itself(tmp_path, capsys, monkeypatch, name):
+    monkeypatch.setenv("REGARD_LANG", "en")
+    source = written(tmp_path / "a.zh", LINES)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link.zh").symlink_to(source)
+    target = tmp_path / name
+    refusal = f"error: {target} would be written over itself; name another place with -o\n"
+    for asked in (("-i", source), ("-i", source, "--format", "html")):
+        assert translate(*asked, "-o", target) == 2
+        assert capsys.readouterr().err == refusal
+    with source.open() as lines:
+        monkeypatch.setattr("sys.stdin", lines)
+        assert translate("-o", target) == 2
+    assert capsys.readouterr().err == refusal
+    assert lines_of(source) == LINES
+
+
 def test_places_and_kinds_that_will_not_do_are_refused_before_the_work(tmp_path, capsys):
     source = written(tmp_path / "a.zh", LINES)
     for arguments, message in {

@@ -201,14 +201,18 @@ def test_what_cannot_be_is_refused_before_the_work(tmp_path, capsys):
         file.write("十二\n")
     written(folder / "b.html", ["<p>"])
     written(folder / "c.docx", ["x"])
-    out = tmp_path / "out"
+    out, same = tmp_path / "out", tmp_path / "same"
+    same.symlink_to(folder)
     for arguments, message in {
         ("-i", f"{folder}/x*", "-o", out): f"there is no file {folder}/x*",
         ("-i", f"{folder}/a*", "-o", out): (
             f"2 of the files would be written to {out}/a.txt; translate them into different folders"
         ),
         ("-i", f"{folder}/*.txt", "-o", folder): (
-            f"{folder}/a.txt would be written over itself; name another folder with -o"
+            f"{folder}/a.txt would be written over itself; name another place with -o"
+        ),
+        ("-i", f"{folder}/*.txt", "-o", same): (
+            f"{folder}/a.txt would be written over itself; name another place with -o"
         ),
         ("-i", f"{folder}/*.html", "-o", out): (
             f"{folder}/b.html is a document; translate documents one by one"

@@ -253,7 +253,8 @@ def test_a_size_too_small_is_refused_with_the_least(kind):
     with pytest.raises(ConfigError) as raised:
         train_tokenizer(["ab"], kind=kind, size=100, threads=1)
     assert str(raised.value) == (
-        f"size = 100 is too small: special pieces, bytes and characters need {least} ids"
+        "data.vocab_size = 100 is too small: special pieces, bytes and characters alone need "
+        f"{least} ids; twice as many leave room for words"
     )
     assert train_tokenizer(["ab"], kind=kind, size=least, threads=1)
 

@@ -9,8 +9,10 @@ A chunk is cut at the same lines whether or not the work was stopped, so the out
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -44,6 +46,21 @@ def check_places(source: Path | None, target: Path | None, *, is_document: bool 
         _check_target(target)
     if source is not None:
         _check_source(source, is_document)
+    if target is not None and _is_read(target, source):
+        raise ConfigError(
+            "{path} would be written over itself; name another place with -o", path=target
+        )
+
+
+def _is_read(target: Path, source: Path | None) -> bool:
+    """Whether the output is the file that is read, by whatever name, or as standard input."""
+    if not target.is_file():
+        return False
+    if source is not None:
+        return target.samefile(source)
+    with suppress(OSError, ValueError):  # standard input may be closed, or no file at all
+        return os.path.samestat(os.fstat(sys.stdin.fileno()), target.stat())
+    return False
 
 
 def _check_source(source: Path, is_document: bool) -> None:

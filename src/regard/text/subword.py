@@ -38,6 +38,7 @@ SubwordKind = Literal["unigram", "bpe"]
 SPACE = "▁"  # SentencePiece's sign for a space, and so the one character it cannot give back
 ALPHA = 0.2  # how sharply sampling prefers the likelier segmentation
 DROPOUT = 0.1  # how often sampling leaves out a merge
+COVERED = 0.9995  # the share of a text in Han whose characters are pieces; the rest are bytes
 UNKNOWN_PENALTY = 10.0  # how far below the least piece SentencePiece scores an unknown character
 
 
@@ -200,7 +201,7 @@ def train_subword(
 def _coverage(lines: Iterable[str], size: int) -> float:
     """The share of characters that become pieces: all of an alphabet, all but the rarest Han."""
     # Not required_chars for the digits and signs of a large text: with it BPE training can crash.
-    return 1.0 if len(set().union(*lines)) <= size // 8 else 0.9995
+    return 1.0 if len(set().union(*lines)) <= size // 8 else COVERED
 
 
 def load_subword(saved: Saved, kind: SubwordKind) -> SubwordTokenizer:
@@ -222,7 +223,8 @@ def load_subword(saved: Saved, kind: SubwordKind) -> SubwordTokenizer:
 def too_small(size: int, least: int) -> ConfigError:
     """What to say of a size that cannot hold what it must."""
     return ConfigError(
-        "size = {size} is too small: special pieces, bytes and characters need {least} ids",
+        "data.vocab_size = {size} is too small: special pieces, bytes and characters alone need "
+        "{least} ids; twice as many leave room for words",
         size=size,
         least=least,
     )

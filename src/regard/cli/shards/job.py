@@ -172,7 +172,15 @@ def _check_targets(job: Job) -> None:
                 path=job.place(target),
             )
     for shard in job.shards:
-        if shard.source.fs == job.filesystem and shard.name == job.place(shard.target):
+        if shard.source.fs == job.filesystem and _is_same(job, shard.name, shard.target):
             raise ConfigError(
-                "{path} would be written over itself; name another folder with -o", path=shard.name
+                "{path} would be written over itself; name another place with -o", path=shard.name
             )
+
+
+def _is_same(job: Job, name: str, target: str) -> bool:
+    """Whether both are one file, on a disk by whatever name."""
+    place = job.place(target)
+    if job.is_local and Path(place).is_file():
+        return Path(place).samefile(name)
+    return name == place
