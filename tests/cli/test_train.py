@@ -256,6 +256,27 @@ def test_two_files_are_enough(tmp_path, text, capsys):
     assert (bundle.model.n_layers, bundle.model.norm) == (2, "pre")
 
 
+def test_a_little_text_of_many_characters_gets_a_vocabulary_that_holds_them(tmp_path, capsys):
+    lines = ["".join(chr(0x4E00 + (7 * n + k) % 1500) for k in range(7)) for n in range(300)]
+    (tmp_path / "a.zh").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (tmp_path / "a.en").write_text("".join(f"line {n}\n" for n in range(300)))
+    text = "--src", tmp_path / "a.zh", "--tgt", tmp_path / "a.en"
+    small = ("model.d_model=16", "model.n_heads=2", "model.d_ff=16")
+    assert run("train", *text, "-o", tmp_path / "model", *quick(*small)) == 0
+    tokenizer = open_bundle(tmp_path / "model").src_tokenizer
+    assert len(tokenizer.vocab) > 1000
+    assert tokenizer.uncovered("".join(lines)) < 50  # of 2,100: those held out
+
+
+def test_the_schedule_follows_from_the_number_of_updates_that_is_asked_for(text, capsys):
+    import tomllib
+
+    asked = ("--set", "train.steps=200", "--set", "train.save_every=7")
+    assert run("train", *text, *asked, "--print-config") == 0
+    train = config_from_table(tomllib.loads(capsys.readouterr().out)).train
+    assert (train.warmup, train.validate_every, train.save_every) == (20, 10, 7)
+
+
 def test_settings_follow_from_the_text_and_the_dial(text, capsys):
     import tomllib
 

@@ -3,6 +3,7 @@
 The numbers are those that served on the corpora in `recipes/`; each can be overridden.
 """
 
+import math
 from typing import Any, Literal
 
 Size = Literal["tiny", "small", "base", "big"]
@@ -17,24 +18,35 @@ RATES = {"tiny": 2e-3, "small": 1e-3, "base": 7e-4, "big": 4e-4}
 TOKENS = {"tiny": 4096, "small": 8192, "base": 16384, "big": 16384}
 ON_A_CPU = 2048  # tokens to a batch: small updates, and many of them
 PAIR_TOKENS = 25  # about what a sentence has
+BYTES = 300  # with which every vocabulary begins, and a few special pieces
 
 
-def derived(n_pairs: int, size: str | None, *, on_gpu: bool) -> dict[str, dict[str, Any]]:
-    """The settings that suit so many pairs, with the size that suits them unless it is given."""
+def derived(
+    n_pairs: int,
+    n_characters: int,
+    size: str | None = None,
+    *,
+    on_gpu: bool,
+    steps: int | None = None,
+) -> dict[str, dict[str, Any]]:
+    """The settings that suit so many pairs, written in so many different characters.
+
+    The size and the number of updates are those that suit them, unless they are given.
+    """
     size = size or fitting_size(n_pairs, on_gpu=on_gpu)
     tokens = TOKENS[size] if on_gpu else ON_A_CPU
-    steps = _rounded(n_pairs * PAIR_TOKENS * _epochs(n_pairs) / tokens)
+    steps = steps or _rounded(n_pairs * PAIR_TOKENS * _epochs(n_pairs) / tokens)
     return {
         "model": {**SIZES[size], "norm": "pre", "dropout": _dropout(n_pairs)},
-        "data": {"vocab_size": _vocab_size(n_pairs)},
+        "data": {"vocab_size": _vocab_size(n_pairs, n_characters)},
         "train": {
             "steps": steps,
             "tokens": tokens,
             "batching": "packed" if on_gpu else "padded",
             "lr": RATES[size],
             "warmup": min(4000, steps // 10),
-            "validate_every": steps // 20,
-            "save_every": steps // 20,
+            "validate_every": max(1, steps // 20),
+            "save_every": max(1, steps // 20),
             "metric": "chrf",  # and not BLEU, which is 0 where no line has four words
             "patience": 5,
             "average": 5,
@@ -43,10 +55,10 @@ def derived(n_pairs: int, size: str | None, *, on_gpu: bool) -> dict[str, dict[s
     }
 
 
-def tuned(n_pairs: int, *, on_gpu: bool) -> dict[str, dict[str, Any]]:
+def tuned(n_pairs: int, *, on_gpu: bool, steps: int | None = None) -> dict[str, dict[str, Any]]:
     """The settings for a model that has learned already and is to learn a little more."""
     tokens = TOKENS["small"] if on_gpu else ON_A_CPU
-    steps = max(200, _rounded(n_pairs * PAIR_TOKENS * 10 / tokens, least=200))
+    steps = steps or _rounded(n_pairs * PAIR_TOKENS * 10 / tokens, least=200)
     return {
         "train": {
             "steps": steps,
@@ -55,8 +67,8 @@ def tuned(n_pairs: int, *, on_gpu: bool) -> dict[str, dict[str, Any]]:
             "lr": 3e-4,
             "schedule": "cosine",
             "warmup": steps // 20,
-            "validate_every": steps // 10,
-            "save_every": steps // 10,
+            "validate_every": max(1, steps // 10),
+            "save_every": max(1, steps // 10),
             "metric": "chrf",
             "patience": 5,
         },
@@ -78,9 +90,11 @@ def _epochs(n_pairs: int) -> int:
     return next((epochs for bound, epochs in bounds if n_pairs < bound), 3)
 
 
-def _vocab_size(n_pairs: int) -> int:
+def _vocab_size(n_pairs: int, n_characters: int) -> int:
+    """As many words as so much text can fill, but no fewer beside its characters than those."""
     bounds = ((5_000, 1000), (20_000, 4000), (200_000, 8000), (2_000_000, 16_000))
-    return next((size for bound, size in bounds if n_pairs < bound), 32_000)
+    size = next((size for bound, size in bounds if n_pairs < bound), 32_000)
+    return max(size, math.ceil((BYTES + 2 * n_characters) / 1000) * 1000)
 
 
 def _dropout(n_pairs: int) -> float:

@@ -1,7 +1,9 @@
 """`regard train`: from settings and text to a model directory."""
 
 import sys
+from collections import Counter
 from dataclasses import asdict, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT_RECIPE = Path(__file__).parents[1] / "bundled" / "numerals.toml"
 FilePath = click.Path(path_type=Path)
+READ_CLOSELY = 200_000  # pairs whose characters are counted
 
 
 @click.command()
@@ -101,7 +104,10 @@ def settings(
         )
     table = config_table(recipe) if recipe or src or source else config_table(DEFAULT_RECIPE)
     if src is not None and tgt is not None:
-        table = _laid_over(_of_text(src, tgt, size, is_tuned=source is not None), table)
+        steps = config_table(None, overrides).get("train", {}).get("steps")
+        steps = steps if type(steps) is int and steps > 0 else None  # else refused by and by
+        found = _of_text(src, tgt, size, steps, is_tuned=source is not None)
+        table = _laid_over(found, table)
     if source is not None:
         table["model"] = {**asdict(source.model), **_changeable(table.get("model", {}))}
     elif size is not None:
@@ -137,17 +143,33 @@ def _fitting(config: Config) -> Config:
     return replace(config, data=replace(config.data, max_len=longest))
 
 
-def _of_text(src: Path, tgt: Path, size: str | None, *, is_tuned: bool) -> dict[str, Any]:
+def _of_text(
+    src: Path, tgt: Path, size: str | None, steps: int | None, *, is_tuned: bool
+) -> dict[str, Any]:
     """What two files of text ask for."""
     from regard.data.corpus import find_corpus, read_pairs
 
     place = f"{src},{tgt}"
     files = find_corpus(place, None, None)
-    n_pairs = sum(1 for _ in read_pairs(files))
+    n_pairs, characters = 0, Counter[str]()
+    for n_pairs, pair in enumerate(read_pairs(files), start=1):
+        if n_pairs <= READ_CLOSELY:
+            characters.update(pair.src + pair.tgt)
     on_gpu = _has_gpu()
-    found = tuned(n_pairs, on_gpu=on_gpu) if is_tuned else derived(n_pairs, size, on_gpu=on_gpu)
+    if is_tuned:
+        found = tuned(n_pairs, on_gpu=on_gpu, steps=steps)
+    else:
+        found = derived(n_pairs, n_needed(characters), size, on_gpu=on_gpu, steps=steps)
     languages = {"src_lang": files.src_lang, "tgt_lang": files.tgt_lang}
     return _laid_over(found, {"data": {"train": [place], **languages}})
+
+
+def n_needed(characters: Counter[str]) -> int:
+    """How many of them, the commonest first, a vocabulary must have."""
+    from regard.text.subword import COVERED
+
+    so_far = accumulate(n for _, n in characters.most_common())
+    return sum(1 for n in so_far if n < COVERED * characters.total()) + 1
 
 
 def _has_gpu() -> bool:
