@@ -153,6 +153,21 @@ def test_all_unknown_names_are_said_at_once_with_the_nearest():
         config_from_table({"modle": {}, "model": {"n_head": 8, "xyzzy": 1}})
 
 
+def test_what_is_wrong_in_several_sections_is_said_together():
+    with refuses(
+        "model.dropout = 1.5 is no probability below 1; "
+        "unknown setting data.vocab; did you mean data.vocab_size?; "
+        "train.steps = 0 must be at least 1; train.clip = -1 must be above 0"
+    ):
+        config_from_table(
+            {
+                "model": {"dropout": 1.5},
+                "data": {"vocab": 1},
+                "train": {"steps": 0, "clip": -1},
+            }
+        )
+
+
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [

@@ -52,11 +52,17 @@ def config_from_table(table: Mapping[str, Any]) -> Config:
     """A Config from nested dictionaries; everything that is wrong with them is said at once."""
     sections = {f.name: f for f in fields(Config)}
     faults = [unknown(name, sections) for name in table if name not in sections]
-    for name in sections:
-        faults += _section_faults(name, table[name]) if name in table else []
+    made: dict[str, Any] = {}
+    for name in filter(table.__contains__, sections):
+        if found := _section_faults(name, table[name]):
+            faults += found
+            continue
+        try:
+            made[name] = _section(name, table[name])
+        except ConfigError as error:  # values that cannot be, alone or together
+            faults.append(error)
     if faults:
         raise ConfigError("{faults}", faults=tuple(faults))
-    made: dict[str, Any] = {name: _section(name, values) for name, values in table.items()}
     return Config(**made)
 
 

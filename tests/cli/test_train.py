@@ -109,7 +109,7 @@ def test_a_run_speaks_chinese(tmp_path, capsys, monkeypatch):
     assert train(output, "train.patience=1", "train.metric=exact", "train.lr=1e-9", steps=12) == 0
     newest = tmp_path / "model.run" / "checkpoints" / "step-00000008"
     (newest / "state.json").write_text("")
-    assert train(output, "train.average=2", steps=10, resume=True) == 0
+    assert train(output, "train.average=2", "train.patience=0", steps=10, resume=True) == 0
     said = [line for line in capsys.readouterr().err.splitlines() if line and " → " not in line]
     commands = [line for line in said if "regard " in line]
     assert [line.split(" --")[0].split(f" {tmp_path}")[0] for line in commands] == [
@@ -275,6 +275,19 @@ def test_the_schedule_follows_from_the_number_of_updates_that_is_asked_for(text,
     assert run("train", *text, *asked, "--print-config") == 0
     train = config_from_table(tomllib.loads(capsys.readouterr().out)).train
     assert (train.warmup, train.validate_every, train.save_every) == (20, 10, 7)
+
+
+def test_a_run_goes_on_as_it_began_whether_or_not_its_text_is_named_again(tmp_path, text):
+    small = quick("model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.vocab_size=330")
+    for name, steps in (("whole", 40), ("bare", 20), ("named", 20)):
+        asked = (*small, "--set", "train.warmup=30", "--set", f"train.steps={steps}")
+        assert run("train", *text, "-o", tmp_path / name, *asked) == 0
+    more = ("--set", "train.steps=40", "--resume")
+    assert run("train", "-o", tmp_path / "bare", *more) == 0
+    assert run("train", *text, "-o", tmp_path / "named", *more) == 2  # with a network of its own
+    assert run("train", *text, "-o", tmp_path / "named", *small, *more) == 0
+    assert_same_weights(tmp_path / "whole", tmp_path / "bare")
+    assert_same_weights(tmp_path / "whole", tmp_path / "named")
 
 
 def test_settings_follow_from_the_text_and_the_dial(text, capsys):

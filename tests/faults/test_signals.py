@@ -75,7 +75,9 @@ def test_a_signal_saves_the_update_at_hand_and_leaves(runs, monkeypatch, capsys,
         at_update(spoilt, 7, lambda: os.kill(os.getpid(), number))
         assert runs.train("parts", "train.steps=12") == code
     assert runs.saved("parts")[0] == runs.last_step("parts") == 7
-    assert "saved at update 7; go on with --resume\n" in capsys.readouterr().err
+    assert (
+        "saved at update 7; to go on: the same command with --resume\n" in capsys.readouterr().err
+    )
     assert runs.train("parts", "train.steps=12", flags=["--resume"]) == 0
     runs.assert_same("parts", "whole")
 

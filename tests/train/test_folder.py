@@ -92,8 +92,9 @@ def test_what_was_recorded_comes_back(tmp_path):
     assert found["versions"] == table["versions"]
     assert found["versions"]["regard"] == __version__
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
-    (tmp_path / "run.json").write_text('{"config": {"mod')
-    assert recorded(tmp_path) is None
+    for damaged in ('{"config": {"mod', "[]", '{"config": {}}', "7"):
+        (tmp_path / "run.json").write_text(damaged)
+        assert recorded(tmp_path) is None
 
 
 def test_facts_that_cannot_be_written_leave_no_draft(tmp_path):

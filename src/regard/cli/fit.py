@@ -33,7 +33,7 @@ from regard.model.weights import load_weights
 from regard.train.allocator import keep_freed_memory
 from regard.train.average import RunningAverage
 from regard.train.checkpoint import Checkpoint
-from regard.train.folder import facts, locked, record, recorded, spread
+from regard.train.folder import facts, folder_of, locked, record, recorded, spread
 from regard.train.leaving import Leaving, listening
 from regard.train.log import Board, Log
 from regard.train.memory import fitting_tokens, memory_told
@@ -56,11 +56,10 @@ def run(
     wants_board: bool = False,
 ) -> int:
     """Prepare, fit, save; the exit code."""
-    output = output if output.name else output.resolve()  # "." has no name to put .run behind
     check_place(output)
     if not config.data.train and config.data.task == "none":
         raise nothing_to_train_on()
-    folder = output.with_name(output.name + ".run")
+    folder = folder_of(output)
     parallel = Parallel(config.train.parallel, config.train.device)
     if parallel.device.type == "cpu":
         keep_freed_memory()
@@ -118,8 +117,8 @@ class _Run:
         if leaving.is_wanted:
             step = trainer.state.step
             self.log.say(
-                f"saved at update {step}; go on with --resume",
-                f"已保存到第{step}次更新；用--resume继续",
+                f"saved at update {step}; to go on: the same command with --resume",
+                f"已保存到第{step}次更新；要继续，请在同一条命令后加上--resume",
             )
             return INTERRUPTED if leaving.signal == signal.SIGINT else 0
         self._finish(trainer, judge)

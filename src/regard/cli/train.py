@@ -67,8 +67,10 @@ def command(
       regard train --from model --src b.zh --tgt b.en -o tuned
       torchrun --nproc-per-node 2 -m regard train recipe.toml
     """
+    output = output if output.name else output.resolve()  # "." has no name to put .run behind
     bundle = _opened(source) if source else None
-    config = settings(recipe, overrides, src, tgt, size, bundle)
+    before = _begun(output) if resume or resume_weights_only else None
+    config = settings(recipe, overrides, src, tgt, size, bundle, before, goes_on=resume)
     if print_config:
         click.echo(as_toml(config.as_table()), nl=False)
         return
@@ -92,8 +94,15 @@ def settings(
     tgt: Path | None,
     size: str | None,
     source: "Bundle | None",
+    before: dict[str, Any] | None = None,
+    *,
+    goes_on: bool = False,
 ) -> Config:
-    """The settings of a run: those that follow from the text, the recipe's, the overrides."""
+    """The settings of a run: those that follow from the text, the recipe's, the overrides.
+
+    A run that goes on with no word of what it is made of has those `before`; one that names its
+    text again has the schedule that followed from it then.
+    """
     if (src is None) != (tgt is None):
         raise ConfigError("give --src and --tgt together, or a recipe")
     if recipe is not None and src is not None:
@@ -102,11 +111,16 @@ def settings(
         raise ConfigError(
             "the option --size chooses a new network, and --from brings its own; leave one out"
         )
-    table = config_table(recipe) if recipe or src or source else config_table(DEFAULT_RECIPE)
+    if recipe or src or source:
+        table = config_table(recipe)
+    else:
+        table = config_table(None, under=before) if before else config_table(DEFAULT_RECIPE)
     if src is not None and tgt is not None:
         steps = config_table(None, overrides).get("train", {}).get("steps")
         steps = steps if type(steps) is int and steps > 0 else None  # else refused by and by
         found = _of_text(src, tgt, size, steps, is_tuned=source is not None)
+        if before and goes_on:
+            found["train"].update((k, v) for k, v in before["train"].items() if k in found["train"])
         table = _laid_over(found, table)
     if source is not None:
         table["model"] = {**asdict(source.model), **_changeable(table.get("model", {}))}
@@ -116,6 +130,14 @@ def settings(
     if source is not None:
         _check_network(source, config.model)
     return _fitting(config)
+
+
+def _begun(output: Path) -> dict[str, Any] | None:
+    """The settings of the run that began here, if one did."""
+    from regard.train.folder import folder_of, recorded
+
+    facts = recorded(folder_of(output))
+    return facts["config"] if facts else None
 
 
 def _check_network(source: "Bundle", wanted: ModelConfig) -> None:

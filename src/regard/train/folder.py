@@ -27,11 +27,17 @@ from regard.processors import processor_name
 from regard.settings import shown
 from regard.storage import sync, write_json
 
+_FACTS = {"command", "config", "text", "ranks", "device", "threads", "versions"}
 # A run may go on with other settings than these, though not as if it had never stopped.
 FIXED = ("train.tokens", "train.batching", "train.accumulate", "train.seed", "train.metric")
 # What a vocabulary was made by; weights that were taken over keep theirs.
 WORDS = ("tokenizer", "vocab_size", "joint", "form", "han")
 LOOSE = ("model.dropout", "model.attention_dropout", "model.activation_dropout")
+
+
+def folder_of(output: Path) -> Path:
+    """Where the run lies whose model goes there."""
+    return output.with_name(output.name + ".run")
 
 
 @contextmanager
@@ -89,10 +95,10 @@ def record(folder: Path, table: Mapping[str, Any]) -> None:
 def recorded(folder: Path) -> dict[str, Any] | None:
     """The facts of the run that began here, if one did."""
     try:
-        table: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        table = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return None
-    return table
+    return table if isinstance(table, dict) and table.keys() >= _FACTS else None
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
