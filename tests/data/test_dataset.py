@@ -93,7 +93,7 @@ def test_a_tokenizer_that_a_process_cannot_read_is_named(tmp_path, monkeypatch):
 
 
 BUILD = """
-import sys, time
+import signal, sys, time
 from itertools import count
 from pathlib import Path
 from regard.data.corpus import Pair
@@ -106,6 +106,7 @@ def progress(n_pairs):
     time.sleep(0.1)
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     tokenizer = load_tokenizer(Path(sys.argv[1]))
     pairs = (Pair("一", "one", line, tgt_lang="en") for line in count(1))
     settings = {"fingerprint": "f", "max_len": 9, "workers": 2, "progress": progress}
