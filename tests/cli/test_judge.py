@@ -114,6 +114,20 @@ def test_a_score_that_is_no_number_is_never_the_best(metric, sign):
     assert state.best == sign * 2.0
 
 
+def test_patience_begins_where_something_is_right():
+    state, found = TrainState(), []
+    for step, value in enumerate([0.0, 0.0, 0.0, 0.5, 0.0, 0.0], start=1):
+        state.step = step
+        found.append((take_note(state, value, "bleu", patience=2), state.best_step))
+    assert found == [(False, step) for step in (1, 2, 3, 4, 4)] + [(True, 4)]
+
+
+def test_a_loss_of_zero_is_as_good_as_it_gets():
+    state = TrainState()
+    verdicts = [take_note(state, 0.0, "loss", patience=2) for _ in range(3)]
+    assert verdicts == [False, False, True]
+
+
 def test_without_patience_a_run_never_stops():
     state = TrainState()
     assert not any(take_note(state, 1.0, "loss", patience=0) for _ in range(99))
@@ -176,7 +190,7 @@ def test_a_long_text_is_cut_on_the_screen_and_a_terminal_is_told_nothing():
     assert glimpse("我喜欢喝茶。") == "我喜欢喝茶。"
     assert glimpse("字" * GLIMPSE) == "字" * GLIMPSE
     assert glimpse("字" * (GLIMPSE + 1)) == "字" * (GLIMPSE - 1) + "…"
-    assert glimpse("red\x1b[31m\ttea\u2028") == "red [31m tea "
+    assert glimpse("red\x1b[31m\ttea\u2028") == "red [31m tea"
 
 
 def test_a_run_that_is_about_to_stop_does_not_validate(prepared):

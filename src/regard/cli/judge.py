@@ -165,12 +165,15 @@ def validation(
 def take_note(state: "TrainState", score: float, metric: str, patience: int) -> bool:
     """Remember the best score; whether `patience` validations have passed without a better one.
 
-    What is no number is worse than any.
+    What is no number is worse than any. As long as nothing that is said is right, a model may well
+    be learning: BLEU and its like begin to count where they leave 0.
     """
     state.score, state.score_step = score, state.step
     sign = 1.0 if metric in LOWER_IS_BETTER else -1.0
     best = math.nan if state.best is None else state.best
-    if sign * score < sign * best or (math.isnan(best) and not math.isnan(score)):
+    is_silent = metric not in LOWER_IS_BETTER and score == best == 0.0
+    is_first = math.isnan(best) and not math.isnan(score)
+    if sign * score < sign * best or is_first or is_silent:
         state.best, state.best_step, state.stale = score, state.step, 0
         return False
     state.stale += 1
@@ -189,7 +192,7 @@ def dev_line(scores: dict[str, float]) -> tuple[str, str]:
 
 def glimpse(text: str) -> str:
     """A text for one line of a log: no paragraph, and nothing that a terminal would obey."""
-    line = "".join(letter if letter.isprintable() else " " for letter in text)
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return line if len(line) <= GLIMPSE else line[: GLIMPSE - 1] + "…"
 
 
