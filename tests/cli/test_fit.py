@@ -212,6 +212,8 @@ def test_a_stopped_run_becomes_a_model_by_asking_for_no_more_updates(train, tmp_
     shutil.rmtree(tmp_path / "model")
     assert train("train.steps=1", flags=["--resume"]) == 0
     assert weights.read_bytes() == before
+    facts = json.loads((tmp_path / "model.run" / "run.json").read_text())
+    assert facts["config"]["train"]["steps"] == 4  # where it ends when it goes on
 
 
 def test_text_that_does_not_say_its_languages_is_told_of(train, tmp_path, capsys):

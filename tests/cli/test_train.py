@@ -106,7 +106,8 @@ def test_rows_of_a_validation_that_is_done_again_are_not_doubled(tmp_path):
 def test_a_run_speaks_chinese(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("REGARD_LANG", "zh")
     output = tmp_path / "model"
-    assert train(output, "train.patience=1", "train.metric=exact", "train.lr=1e-9", steps=12) == 0
+    idle = ("train.patience=1", "train.metric=accuracy", "train.lr=1e-9")
+    assert train(output, *idle, steps=12) == 0
     newest = tmp_path / "model.run" / "checkpoints" / "step-00000008"
     (newest / "state.json").write_text("")
     assert train(output, "train.average=2", "train.patience=0", steps=10, resume=True) == 0
@@ -120,9 +121,9 @@ def test_a_run_speaks_chinese(tmp_path, capsys, monkeypatch):
     for words in (
         r"200个句对（没有丢弃），2,000个用于评判，词表\d+和\d+",
         r"[\d,]+个参数，float32, cpu",
-        r"自第4次更新以来exact没有更好：训练到此为止",
+        r"自第4次更新以来accuracy没有更好：训练到此为止",
         rf"警告：{re.escape(str(newest))}已损坏，因此跳过",
-        r"exact最好：step-0000000[48]；束宽1；开发集：损失 .*",
+        r"accuracy最好：step-0000000[48]；束宽1；开发集：损失 .*",
         r"第8, 10次更新的平均；束宽1；开发集：损失 .*",
         rf"用时0\.\d分钟：{re.escape(str(output))}",
     ):
@@ -226,16 +227,6 @@ def test_a_place_that_holds_something_else_is_refused_before_training(
     )
 
 
-@pytest.fixture
-def text(tmp_path):
-    """Two files that say the same in letters and in capitals."""
-    words = ["ab", "bc", "cd", "de", "ef", "fg"]
-    lines = [" ".join(words[(n * k) % 6] for k in range(1, 2 + n % 4)) for n in range(400)]
-    (tmp_path / "a.xx").write_text("".join(f"{line} {n}\n" for n, line in enumerate(lines)))
-    (tmp_path / "a.yy").write_text("".join(f"{line.upper()} {n}\n" for n, line in enumerate(lines)))
-    return "--src", tmp_path / "a.xx", "--tgt", tmp_path / "a.yy"
-
-
 QUICK = ("train.steps=4", "train.validate_every=2", "train.save_every=2", "train.tokens=256")
 
 
@@ -277,17 +268,9 @@ def test_the_schedule_follows_from_the_number_of_updates_that_is_asked_for(text,
     assert (train.warmup, train.validate_every, train.save_every) == (20, 10, 7)
 
 
-def test_a_run_goes_on_as_it_began_whether_or_not_its_text_is_named_again(tmp_path, text):
-    small = quick("model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.vocab_size=330")
-    for name, steps in (("whole", 40), ("bare", 20), ("named", 20)):
-        asked = (*small, "--set", "train.warmup=30", "--set", f"train.steps={steps}")
-        assert run("train", *text, "-o", tmp_path / name, *asked) == 0
-    more = ("--set", "train.steps=40", "--resume")
-    assert run("train", "-o", tmp_path / "bare", *more) == 0
-    assert run("train", *text, "-o", tmp_path / "named", *more) == 2  # with a network of its own
-    assert run("train", *text, "-o", tmp_path / "named", *small, *more) == 0
-    assert_same_weights(tmp_path / "whole", tmp_path / "bare")
-    assert_same_weights(tmp_path / "whole", tmp_path / "named")
+def test_a_place_without_a_name_is_no_place_for_a_model(capsys):
+    assert run("train", "-o", "/") == 2
+    assert capsys.readouterr().err == ("error: / is no place for a model; name another with -o\n")
 
 
 def test_settings_follow_from_the_text_and_the_dial(text, capsys):

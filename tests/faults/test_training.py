@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import time
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 import torch
 
 from regard.cli import fit
-from regard.data.prepare import vocabulary_print
 from regard.train.checkpoint import checkpoints, newest_checkpoint, weights_in
 from regard.train.objective import Objective
 from regard.train.trainer import Trainer
@@ -30,182 +28,6 @@ def test_another_number_of_threads_is_one_warning(runs):
     assert warnings == ["warning: this will not repeat to the bit: threads 2 → 1"]
     for one, other in zip(runs.measured("whole"), runs.measured("parts"), strict=True):
         assert one == pytest.approx(other, abs=1e-4)
-
-
-ANEW = "--resume-weights-only"
-OFFER = "; resume with what it began with, or take its weights alone with --resume-weights-only"
-
-
-@pytest.mark.parametrize(
-    ("setting", "sentence"),
-    [
-        ("train.tokens=128", "train.tokens was 256 when this run began and is 128 now"),
-        ("train.accumulate=2", "train.accumulate was 1 when this run began and is 2 now"),
-        ("data.vocab_size=301", "data.vocab_size was 300 when this run began and is 301 now"),
-        ("", "the training text is not what it was when this run began"),
-    ],
-)
-def test_a_changed_batch_vocabulary_or_text_is_refused_by_name(runs, capsys, setting, sentence):
-    assert runs.train("one", "train.steps=4") == 0
-    before = runs.measured("one")
-    settings = ["train.steps=8", *([setting] if setting else [])]
-    if not setting:
-        for name in ("corpus.src", "corpus.tgt"):
-            with (runs.place / name).open("a") as file:
-                file.write("ba do\n")
-    capsys.readouterr()
-    assert runs.train("one", *settings, flags=["--resume"]) == 2
-    assert capsys.readouterr().err == f"error: {sentence}{OFFER}\n"
-    assert (runs.saved("one"), runs.measured("one")) == ([4], before)
-
-    began = newest_checkpoint(runs.folder("one") / "checkpoints")
-    assert runs.train("one", *settings, flags=["--resume-weights-only"]) == 0
-    assert runs.saved("one")[0] == 8
-    kept = newest_checkpoint(runs.folder("one") / "checkpoints.before")
-    assert kept.state == began.state
-    first = runs.measured("one")[0]
-    assert first["step"] == 1
-    assert first["loss"] < before[0]["loss"] - 0.3  # it had learned that much already
-
-
-def test_weights_taken_over_are_saved_before_the_first_update(runs, monkeypatch):
-    """A kill soon after must not leave a run that begins with nothing."""
-    assert runs.train("one", "train.steps=4") == 0
-    began = newest_checkpoint(runs.folder("one") / "checkpoints").weights
-
-    def killed(trainer):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as spoilt:
-        spoilt.setattr(Trainer, "train_step", killed)
-        assert runs.train("one", "train.steps=4", flags=["--resume-weights-only"]) == 130
-    found = newest_checkpoint(runs.folder("one") / "checkpoints")
-    assert found.state.step == 0
-    assert all(torch.equal(found.weights[name], began[name]) for name in began)
-    assert runs.train("one", "train.steps=4", flags=["--resume"]) == 0
-
-
-def assert_same_weights(runs, *names):
-    one, other = (newest_checkpoint(runs.folder(name) / "checkpoints").weights for name in names)
-    assert all(torch.equal(one[name], weight) for name, weight in other.items())
-
-
-def test_a_run_that_began_with_a_models_words_goes_on_with_them(runs, tmp_path):
-    """Without --from a resume would make a vocabulary of its own, of the same size."""
-    assert runs.train("old", "train.steps=4") == 0
-    for name in ("corpus.src", "corpus.tgt"):  # the same letters, some oftener than before
-        path = runs.place / name
-        path.write_text(re.sub(r"\b(ba|do)", r"lulu\1", path.read_text()))
-    from_old = ["--from", str(runs.place / "old")]
-    assert runs.train("tuned", "train.steps=4", flags=from_old) == 0
-    words = vocabulary_print(runs.folder("tuned") / "data")
-    assert runs.train("tuned", "train.steps=8", flags=["--resume"]) == 0
-    assert vocabulary_print(runs.folder("tuned") / "data") == words
-    whole = [*from_old, "--resume"]
-    assert runs.train("whole", "train.steps=8", flags=whole) == 0
-    assert_same_weights(runs, "tuned", "whole")
-
-
-def test_a_vocabulary_that_was_lost_is_never_replaced_by_another(runs, capsys):
-    assert runs.train("old", "train.steps=4") == 0
-    runs.write_corpus(150)
-    from_old = ["--from", str(runs.place / "old")]
-    assert runs.train("tuned", "train.steps=4", flags=from_old) == 0
-    words = vocabulary_print(runs.folder("tuned") / "data")
-    shutil.rmtree(runs.folder("tuned") / "data")
-    for flag in ("--resume", "--resume-weights-only"):  # its size is the same, its words are not
-        capsys.readouterr()
-        assert runs.train("tuned", "train.steps=8", flags=[flag]) == 2
-        assert "error: the vocabulary that the weights belong to" in capsys.readouterr().err
-    assert runs.train("tuned", "train.steps=8", flags=["--resume", *from_old]) == 0
-    assert vocabulary_print(runs.folder("tuned") / "data") == words
-
-
-def test_weights_that_do_not_fit_leave_their_run_as_it_was(runs, capsys):
-    assert runs.train("one", "train.steps=4") == 0
-    before = sorted(path.name for path in runs.folder("one").iterdir())
-    capsys.readouterr()
-    wider = ("train.steps=4", "model.d_model=32")
-    assert runs.train("one", *wider, flags=["--resume-weights-only"]) == 2
-    assert capsys.readouterr().err == (
-        "error: model.d_model was 16 when this run began and is 32 now; "
-        "weights are of no use to another network\n"
-    )
-    assert sorted(path.name for path in runs.folder("one").iterdir()) == before
-    assert runs.train("one", "train.steps=8", flags=["--resume"]) == 0
-    assert runs.train("whole", "train.steps=8") == 0
-    assert_same_weights(runs, "one", "whole")
-
-
-@pytest.mark.parametrize("at_call", range(1, 8))
-def test_a_kill_while_weights_are_taken_over_loses_neither_run(runs, monkeypatch, at_call):
-    assert runs.train("one", "train.steps=4", "train.snapshots=[2]") == 0
-    metrics = runs.folder("one") / "metrics.jsonl"
-    measured = metrics.read_bytes()
-    began = newest_checkpoint(runs.folder("one") / "checkpoints")
-    whole, calls = Path.rename, []
-
-    def rename(self, target):
-        if runs.folder("one") in (self.parent, Path(target).parent) and "draft" not in self.name:
-            calls.append(self)
-            if len(calls) == at_call:
-                raise KeyboardInterrupt
-        return whole(self, target)
-
-    with monkeypatch.context() as spoilt:
-        spoilt.setattr(Path, "rename", rename)
-        spoilt.setattr(Path, "replace", rename)
-        code = runs.train("one", "train.steps=4", "train.tokens=128", flags=[ANEW])
-        assert (code, len(calls)) == (130, at_call)
-    goes_on = at_call == 1  # before the old checkpoints were moved: the old run, as it was
-    tokens = f"train.tokens={256 if goes_on else 128}"
-    assert runs.train("one", "train.steps=4", tokens, flags=["--resume"]) == 0
-    found = {
-        place.name: [path.name for path in checkpoints(place)]
-        for place in runs.folder("one").glob("checkpoints*")
-    }
-    whole_run, anew = [f"step-{began.state.step:08d}"], ["step-00000004", "step-00000000"]
-    if goes_on:
-        assert found == {"checkpoints": whole_run}
-        assert metrics.read_bytes() == measured
-        assert (runs.folder("one") / "snapshots").exists()
-    else:
-        assert found == {"checkpoints": anew, "checkpoints.before": whole_run}
-        assert metrics.with_name("metrics.jsonl.before").read_bytes() == measured
-        assert (runs.folder("one") / "snapshots.before").exists()
-        assert (runs.folder("one") / "run.json.before").exists()
-
-
-def test_where_every_checkpoint_is_damaged_nothing_is_begun_and_nothing_lost(runs, capsys):
-    assert runs.train("one", "train.steps=8") == 0
-    model = (runs.place / "one" / "model.safetensors").read_bytes()
-    directory = runs.folder("one") / "checkpoints"
-    for place in checkpoints(directory):
-        with (place / "model.safetensors").open("r+b") as file:
-            file.truncate(100)
-    names = [path.name for path in checkpoints(directory)]
-    for flag in ("--resume", "--resume-weights-only"):
-        capsys.readouterr()
-        assert runs.train("one", "train.steps=12", flags=[flag]) == 4
-        assert capsys.readouterr().err.splitlines()[-1] == (
-            f"error: every checkpoint in {directory} is damaged, so there is nothing to go on "
-            "from; name another place with -o to begin anew"
-        )
-    assert [path.name for path in checkpoints(directory)] == names
-    assert (runs.place / "one" / "model.safetensors").read_bytes() == model
-
-
-def test_a_run_whose_record_is_lost_is_not_gone_on_with_blindly(runs, capsys):
-    assert runs.train("one", "train.steps=4") == 0
-    record = runs.folder("one") / "run.json"
-    record.write_text("")
-    capsys.readouterr()
-    assert runs.train("one", "train.steps=8", "train.tokens=64", flags=["--resume"]) == 4
-    assert capsys.readouterr().err == (
-        f"error: {record} cannot be read, so nobody knows what this run began with; take its "
-        "weights alone with --resume-weights-only\n"
-    )
-    assert runs.train("one", "train.steps=8", flags=["--resume-weights-only"]) == 0
 
 
 def spoilt_loss(monkeypatch, calls, factor):

@@ -14,7 +14,7 @@ from regard.bundle import Bundle, check_place
 from regard.cli.judge import Judge, dev_line, validation
 from regard.cli.keep import Saving, final_weights, snapshots, write_model
 from regard.cli.language import language
-from regard.cli.past import Resume, begin_anew, finish_beginning_anew, past_of
+from regard.cli.past import Resume, begin_anew, finish_beginning_anew, how_to_go_on, past_of
 from regard.cli.prepare import data_line, prepared_data, source_weights
 from regard.config import Config
 from regard.data.feed import Batches, Place
@@ -61,6 +61,11 @@ def run(
         raise nothing_to_train_on()
     folder = folder_of(output)
     parallel = Parallel(config.train.parallel, config.train.device)
+    if resume == "weights" and parallel.is_restart:
+        raise ConfigError(
+            "a process has died, and --resume-weights-only would begin once more with the weights "
+            "that it began with; go on with --resume instead"
+        )
     if parallel.device.type == "cpu":
         keep_freed_memory()
     try:
@@ -116,10 +121,7 @@ class _Run:
             self._fit(trainer, judge, leaving)
         if leaving.is_wanted:
             step = trainer.state.step
-            self.log.say(
-                f"saved at update {step}; to go on: the same command with --resume",
-                f"已保存到第{step}次更新；要继续，请在同一条命令后加上--resume",
-            )
+            self.log.say(*how_to_go_on(step, self.resume))
             return INTERRUPTED if leaving.signal == signal.SIGINT else 0
         self._finish(trainer, judge)
         self.parallel.wait()  # a rank that leaves while another still sends may be torn down
@@ -131,8 +133,8 @@ class _Run:
             finish_beginning_anew(self.folder)
         self.parallel.wait()
         past = past_of(self.folder, self.resume)
-        self.before = past.goes_on
-        self.decode = _decode_of(self.source, past.before)
+        self.before, self.reached = past.goes_on, past.reached
+        self.decode = (self.source.facts if self.source else past.before or {}).get("decode")
         self.began = self.before["ranks"] if self.before else self.parallel.ranks
         if self.parallel.is_first:
             now = self._facts()
@@ -150,8 +152,11 @@ class _Run:
         before = self.before or {}
         if before and self.config.train.tokens == "auto":  # found out when the run began
             made["config"]["train"]["tokens"] = before["config"]["train"]["tokens"]
+        if before and self.config.train.steps <= self.reached:  # a model is wanted, not an end
+            made["config"]["train"]["steps"] = before["config"]["train"]["steps"]
         words = self.vocabulary or before.get("vocabulary")
-        known = {"vocabulary": words, "decode": self.decode}
+        source = str(self.source.path.resolve()) if self.source else before.get("from")
+        known = {"vocabulary": words, "decode": self.decode, "from": source}
         return {**made, **{name: value for name, value in known.items() if value}}
 
     @cached_property
@@ -167,7 +172,8 @@ class _Run:
             if self.resume != "weights" or self.checkpoint is None:
                 record(self.folder, self._facts())
             self.log.say(*data_line(prepared))
-            if not all(language for way in prepared.directions for language in way):
+            is_told = all(language for way in prepared.directions for language in way)
+            if not is_told and not self.before:  # it cannot be told on the way
                 self.log.warn(
                     "the text does not say its languages, and BLEU takes it for English; "
                     "give --set data.src_lang=… --set data.tgt_lang=…",
@@ -385,11 +391,6 @@ def _board(folder: Path) -> Board:
         ) from None
     board: Board = SummaryWriter(str(folder))
     return board
-
-
-def _decode_of(source: Bundle | None, before: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A model's, or what a run that began with one wrote down."""
-    return (source.facts if source else before or {}).get("decode")
 
 
 def _quoted(text: str) -> str:

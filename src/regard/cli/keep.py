@@ -111,9 +111,13 @@ def _wanted(written: Path, settings: "TrainConfig", verify: Callable[[Path], boo
 
 
 def _due(places: Sequence[Path], settings: "TrainConfig") -> list[Path]:
-    """Those that were saved because it was time, and not because the run was asked to leave."""
+    """Those that were saved because it was time, and not because the run was asked to leave.
+
+    Nor because it began: weights that were taken over have learned nothing here yet.
+    """
     paces = settings.save_every, settings.validate_every, settings.steps
-    return [place for place in places if any(_step(place) % pace == 0 for pace in paces)]
+    steps = ((_step(place), place) for place in places)
+    return [place for step, place in steps if step and any(step % pace == 0 for pace in paces)]
 
 
 def _first_whole(places: Sequence[Path], n: int) -> list[Path]:

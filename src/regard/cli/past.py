@@ -41,6 +41,11 @@ class Past:
         return self.before if self.resume == "all" else None
 
     @property
+    def reached(self) -> int:
+        """The update of the newest checkpoint."""
+        return int(self.places[0].name.removeprefix("step-")) if self.places else 0
+
+    @property
     def vocabulary(self) -> str | None:
         """What its weights know; of a run that did not write it down, what is there."""
         if self.before and "vocabulary" in self.before:
@@ -57,7 +62,7 @@ class Past:
                     "{folder} holds a run that reached update {step}; go on with --resume, or "
                     "name another place with -o",
                     folder=self.folder,
-                    step=int(self.places[0].name.removeprefix("step-")),
+                    step=self.reached,
                 )
             case "weights" if self.before:
                 check_network(self.before, now)
@@ -68,6 +73,8 @@ class Past:
                     )
             case "all" if self.places:
                 self._ask_to_go_on(now, log)
+            case "all" | "weights" if not self.places:
+                self._ask_to_begin(now)
 
     def _ask_to_go_on(self, now: Mapping[str, Any], log: Log) -> None:
         if self.before is None:
@@ -79,6 +86,17 @@ class Past:
         check_same(self.before, now)
         if changed := ", ".join(differences(self.before, now)):
             log.warn(f"this will not repeat to the bit: {changed}", f"结果不会逐位重现：{changed}")
+
+    def _ask_to_begin(self, now: Mapping[str, Any]) -> None:
+        """What was to go on from a model is not to begin from chance instead."""
+        begun = recorded(self.folder) or {}
+        if "from" in begun and "from" not in now:
+            raise ConfigError(
+                "{folder} was begun with --from {model} and has no checkpoint yet; give --from "
+                "again, or name another place with -o",
+                folder=self.folder,
+                model=begun["from"],
+            )
 
     def checkpoint(self, log: Log) -> Checkpoint | None:
         """The newest that is whole, or its weights alone; None where a run begins."""
@@ -112,6 +130,20 @@ def past_of(folder: Path, resume: Resume) -> Past:
     return Past(folder, resume, places, recorded(folder) if places and resume != "no" else None)
 
 
+def settings_before(folder: Path, *, is_under_way: bool) -> dict[str, Any] | None:
+    """The settings of the run that began here, or is left half begun; `is_under_way`: if it got on.
+
+    Whoever asks does not hold the folder yet, so what a kill left undone is not finished here.
+    """
+    is_anew = (folder / ANEW).exists() and not (folder / "checkpoints").exists()
+    places = [folder / ANEW, folder] if is_anew else [folder]
+    facts = next(filter(None, map(recorded, places)), None)
+    if facts is None or (is_under_way and not (is_anew or checkpoints(folder / "checkpoints"))):
+        return None
+    settings: dict[str, Any] = facts["config"]
+    return settings
+
+
 def begin_anew(folder: Path, beginning: Checkpoint, facts: Mapping[str, Any]) -> None:
     """The weights are known to fit: only now the run they come from is put aside.
 
@@ -137,6 +169,20 @@ def finish_beginning_anew(folder: Path) -> None:
             _put_aside(folder / name)
         (beginning / "run.json").replace(folder / "run.json")
     beginning.rename(directory)
+
+
+def how_to_go_on(step: int, resume: Resume) -> tuple[str, str]:
+    """What to say on leaving, in English and in Chinese."""
+    if resume == "weights":
+        return (
+            f"saved at update {step}; to go on: the same command, --resume-weights-only made "
+            "--resume",
+            f"已保存到第{step}次更新；要继续，请把同一条命令里的--resume-weights-only改成--resume",
+        )
+    return (
+        f"saved at update {step}; to go on: the same command with --resume",
+        f"已保存到第{step}次更新；要继续，请在同一条命令后加上--resume",
+    )
 
 
 def _put_aside(path: Path) -> None:

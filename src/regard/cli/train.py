@@ -17,6 +17,7 @@ from regard.settings import as_toml, shown
 
 if TYPE_CHECKING:
     from regard.bundle import Bundle
+    from regard.cli.past import Resume
 
 DEFAULT_RECIPE = Path(__file__).parents[1] / "bundled" / "numerals.toml"
 FilePath = click.Path(path_type=Path)
@@ -67,10 +68,16 @@ def command(
       regard train --from model --src b.zh --tgt b.en -o tuned
       torchrun --nproc-per-node 2 -m regard train recipe.toml
     """
-    output = output if output.name else output.resolve()  # "." has no name to put .run behind
+    output = _with_a_name(output)
+    if resume and resume_weights_only:
+        raise ConfigError(
+            "the option --resume goes on with a run, and --resume-weights-only begins another "
+            "with its weights; choose one"
+        )
     bundle = _opened(source) if source else None
-    before = _begun(output) if resume or resume_weights_only else None
-    config = settings(recipe, overrides, src, tgt, size, bundle, before, goes_on=resume)
+    how: Resume = "all" if resume else "weights" if resume_weights_only else "no"
+    before = _before(output, how, is_text_named=bool(recipe or src))
+    config = settings(recipe, overrides, src, tgt, size, bundle, before, resume=how)
     if print_config:
         click.echo(as_toml(config.as_table()), nl=False)
         return
@@ -80,7 +87,7 @@ def command(
         run(
             config,
             output,
-            resume="weights" if resume_weights_only else "all" if resume else "no",
+            resume=how,
             source=bundle,
             wants_board=tensorboard,
         )
@@ -96,12 +103,11 @@ def settings(
     source: "Bundle | None",
     before: dict[str, Any] | None = None,
     *,
-    goes_on: bool = False,
+    resume: "Resume" = "no",
 ) -> Config:
     """The settings of a run: those that follow from the text, the recipe's, the overrides.
 
-    A run that goes on with no word of what it is made of has those `before`; one that names its
-    text again has the schedule that followed from it then.
+    Beside a recipe or a text, `before` is what a run is made of that has got on already.
     """
     if (src is None) != (tgt is None):
         raise ConfigError("give --src and --tgt together, or a recipe")
@@ -111,17 +117,19 @@ def settings(
         raise ConfigError(
             "the option --size chooses a new network, and --from brings its own; leave one out"
         )
-    if recipe or src or source:
-        table = config_table(recipe)
-    else:
-        table = config_table(None, under=before) if before else config_table(DEFAULT_RECIPE)
     if src is not None and tgt is not None:
         steps = config_table(None, overrides).get("train", {}).get("steps")
         steps = steps if type(steps) is int and steps > 0 else None  # else refused by and by
-        found = _of_text(src, tgt, size, steps, is_tuned=source is not None)
-        if before and goes_on:
-            found["train"].update((k, v) for k, v in before["train"].items() if k in found["train"])
-        table = _laid_over(found, table)
+        place = f"{src},{tgt}"
+        if before and resume == "all":
+            table = _laid_over(before, {"data": {"train": [place]}})
+        else:
+            table = _of_text(place, size, steps, is_tuned=source is not None)
+            table = _laid_over(table, _taken_over(before) if before else {})
+    elif recipe is not None or not before:
+        table = config_table(recipe or (None if source else DEFAULT_RECIPE))
+    else:
+        table = config_table(None, under=before)
     if source is not None:
         table["model"] = {**asdict(source.model), **_changeable(table.get("model", {}))}
     elif size is not None:
@@ -132,12 +140,33 @@ def settings(
     return _fitting(config)
 
 
-def _begun(output: Path) -> dict[str, Any] | None:
-    """The settings of the run that began here, if one did."""
-    from regard.train.folder import folder_of, recorded
+def _with_a_name(output: Path) -> Path:
+    """The same place by its own name: `.` has none to put .run behind."""
+    named = output if output.name else output.resolve()
+    if not named.name:
+        raise ConfigError("{path} is no place for a model; name another with -o", path=output)
+    return named
 
-    facts = recorded(folder_of(output))
-    return facts["config"] if facts else None
+
+def _before(output: Path, resume: "Resume", *, is_text_named: bool) -> dict[str, Any] | None:
+    """The settings of the run that is gone on with.
+
+    Of one that has no checkpoint yet, only where nothing else says what to train on.
+    """
+    if resume == "no":
+        return None
+    from regard.cli.past import settings_before
+    from regard.train.folder import folder_of
+
+    return settings_before(folder_of(output), is_under_way=is_text_named)
+
+
+def _taken_over(before: dict[str, Any]) -> dict[str, Any]:
+    """What weights bring to other text: their network, and the words they know."""
+    from regard.train.folder import WORDS
+
+    words = {name: value for name, value in before["data"].items() if name in WORDS}
+    return {"model": before["model"], "data": words}
 
 
 def _check_network(source: "Bundle", wanted: ModelConfig) -> None:
@@ -165,13 +194,10 @@ def _fitting(config: Config) -> Config:
     return replace(config, data=replace(config.data, max_len=longest))
 
 
-def _of_text(
-    src: Path, tgt: Path, size: str | None, steps: int | None, *, is_tuned: bool
-) -> dict[str, Any]:
+def _of_text(place: str, size: str | None, steps: int | None, *, is_tuned: bool) -> dict[str, Any]:
     """What two files of text ask for."""
     from regard.data.corpus import find_corpus, read_pairs
 
-    place = f"{src},{tgt}"
     files = find_corpus(place, None, None)
     n_pairs, characters = 0, Counter[str]()
     for n_pairs, pair in enumerate(read_pairs(files), start=1):

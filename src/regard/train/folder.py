@@ -27,6 +27,7 @@ from regard.processors import processor_name
 from regard.settings import shown
 from regard.storage import sync, write_json
 
+_SECTIONS = {"model", "data", "train"}
 _FACTS = {"command", "config", "text", "ranks", "device", "threads", "versions"}
 # A run may go on with other settings than these, though not as if it had never stopped.
 FIXED = ("train.tokens", "train.batching", "train.accumulate", "train.seed", "train.metric")
@@ -98,7 +99,8 @@ def recorded(folder: Path) -> dict[str, Any] | None:
         table = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return None
-    return table if isinstance(table, dict) and table.keys() >= _FACTS else None
+    is_whole = isinstance(table, dict) and table.keys() >= _FACTS
+    return table if is_whole and table["config"].keys() >= _SECTIONS else None
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

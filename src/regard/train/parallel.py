@@ -39,6 +39,7 @@ class Parallel:
         self.kind = kind
         self.ranks = int(os.environ.get("WORLD_SIZE", "1"))
         self.rank = int(os.environ.get("RANK", "0"))
+        self.is_restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
         self.device = _device(device, int(os.environ.get("LOCAL_RANK", "0")))
         if self.ranks > 1:
             backend = "nccl" if self.device.type == "cuda" else "gloo"
