@@ -70,7 +70,8 @@ def test_a_run_that_never_got_on_decides_nothing_for_other_text(tmp_path, text, 
     for more in ((), ("--resume",)):
         assert run(*command, *more) == 0
         shown.append(tomllib.loads(capsys.readouterr().out))
-        facts = {"command": [], "text": "", "ranks": 1, "device": "", "threads": 1, "versions": {}}
+        facts = {"command": [], "text": "", "ranks": 1, "device": "", "threads": 1}
+        facts["versions"] = {"regard": "", "torch": ""}
         other = {**shown[0], "train": {**shown[0]["train"], "steps": 7}}
         (tmp_path / "m.run").mkdir(exist_ok=True)
         (tmp_path / "m.run" / "run.json").write_text(json.dumps({**facts, "config": other}))
@@ -78,17 +79,52 @@ def test_a_run_that_never_got_on_decides_nothing_for_other_text(tmp_path, text, 
     nothing_named = ("train", "-o", tmp_path / "m", "--resume", "--print-config")
     assert run(*nothing_named) == 0
     assert tomllib.loads(capsys.readouterr().out)["train"]["steps"] == 7
+    (tmp_path / "m.run" / "run.json").write_text("{}")
+    assert run(*nothing_named) == 4  # and does not begin with something else
 
 
-def test_weights_bring_their_network_and_words_to_other_text(tmp_path, text):
+def test_a_recipe_need_not_repeat_the_network_of_the_model_it_goes_on_with(tmp_path, text):
+    old, tuned = tmp_path / "old", tmp_path / "tuned"
+    assert run("train", *text, "-o", old, *sets(*SMALL, "train.steps=4")) == 0
+    recipe = tmp_path / "more.toml"
+    places = ",".join(map(str, text[1::2]))
+    recipe.write_text(f'[data]\ntrain = ["{places}"]\nsrc_lang = "xx"\ntgt_lang = "yy"\n')
+    brief = sets("train.tokens=256", "train.steps=4")
+    assert run("train", recipe, "--from", old, "-o", tuned, *brief) == 0
+    began = settings_of(tmp_path / "tuned.run")
+    longer = sets("train.tokens=256", "train.steps=8")
+    assert run("train", recipe, "-o", tuned, *longer, "--resume") == 0
+    assert settings_of(tmp_path / "tuned.run")["model"] == began["model"]
+    assert run("train", recipe, "-o", tuned, *longer, "--resume-weights-only") == 0
+    assert settings_of(tmp_path / "tuned.run")["model"] == began["model"]
+
+
+def test_weights_that_meet_other_text_keep_what_their_run_was_set_to(tmp_path, text):
     out = "-o", tmp_path / "model"
-    assert run("train", *text, *out, *sets(*SMALL, "train.steps=4")) == 0
+    assert run("train", *text, *out, *sets(*SMALL, "train.steps=4", "train.lr=0.004")) == 0
     words = len(open_bundle(tmp_path / "model").src_tokenizer.vocab)
-    for path in text[1::2]:
-        path.write_text(path.read_text() * 2)
-    assert run("train", *text, *out, *sets("train.steps=4"), "--resume-weights-only") == 0
-    bundle = open_bundle(tmp_path / "model")
-    assert (bundle.model.d_model, len(bundle.src_tokenizer.vocab)) == (16, words)
+    began = settings_of(tmp_path / "model.run")
+    other = [tmp_path / "b.xx", tmp_path / "b.zz"]
+    for old, new in zip(text[1::2], other, strict=True):
+        new.write_text(old.read_text() * 2)
+    named = "--src", other[0], "--tgt", other[1]
+    assert run("train", *named, *out, "--resume-weights-only") == 0
+    now = settings_of(tmp_path / "model.run")
+    place = f"{other[0]},{other[1]}"
+    assert now == {**began, "data": {**began["data"], "train": [place], "tgt_lang": "zz"}}
+    assert len(open_bundle(tmp_path / "model").src_tokenizer.vocab) == words
+
+
+def test_text_that_a_run_did_not_begin_with_is_refused_by_its_name_alone(tmp_path, text, capsys):
+    places = ",".join(map(str, text[1::2]))
+    weights = f'data.train=["{places}", "{places}"]', "data.weights=[1.0, 2.0]"
+    recipe = tmp_path / "two.toml"
+    recipe.write_text('[data]\nsrc_lang = "xx"\ntgt_lang = "yy"\n')
+    small = sets(*SMALL, "model.n_layers=1", "train.steps=4", *weights)
+    assert run("train", recipe, "-o", tmp_path / "model", *small) == 0
+    capsys.readouterr()
+    assert run("train", *text, "-o", tmp_path / "model", "--resume") == 2
+    assert capsys.readouterr().err.startswith("error: data.train was [")
 
 
 def test_going_on_and_beginning_anew_are_not_asked_for_at_once(tmp_path, capsys):

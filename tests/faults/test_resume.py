@@ -1,7 +1,10 @@
 """Runs that go on, or whose weights are taken over: only as what they are, and nothing is lost."""
 
+import json
+import os
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,8 @@ import torch
 
 from regard.bundle import open_bundle
 from regard.cli import fit
-from regard.cli.past import settings_before
+from regard.cli.main import main
+from regard.cli.past import facts_before
 from regard.data.prepare import vocabulary_print
 from regard.train.checkpoint import checkpoints, newest_checkpoint
 from regard.train.trainer import Trainer
@@ -94,11 +98,8 @@ def test_a_run_that_began_with_a_model_and_got_nowhere_does_not_begin_without_it
     assert runs.train("old", "train.steps=4") == 0
     from_old = ["--from", str(runs.place / "old")]
 
-    def killed(*_):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as spoilt:
-        spoilt.setattr(fit._Run, "go", killed)
+        spoilt.setattr(fit._Run, "go", leave_at_once)
         assert runs.train("tuned", "train.steps=4", flags=from_old) == 130
     for flag in ("--resume", "--resume-weights-only"):
         capsys.readouterr()
@@ -117,7 +118,7 @@ def test_ranks_that_begin_again_do_not_take_the_same_weights_over_again(runs, ca
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     capsys.readouterr()
     assert runs.train("one", "train.steps=4", flags=[ANEW]) == 2
-    assert "begin once more with the weights" in capsys.readouterr().err
+    assert "would begin once more" in capsys.readouterr().err
     assert runs.saved("one") == [4]
 
 
@@ -181,8 +182,8 @@ def test_a_kill_while_weights_are_taken_over_loses_neither_run(runs, monkeypatch
         code = runs.train("one", "train.steps=4", "train.tokens=128", flags=[ANEW])
         assert (code, len(calls)) == (130, at_call)
     goes_on = at_call == 1  # before the old checkpoints were moved: the old run, as it was
-    settings = settings_before(runs.folder("one"), is_under_way=True)
-    assert settings["train"]["tokens"] == (256 if goes_on else 128)
+    facts = facts_before(runs.folder("one"), is_text_named=True)
+    assert facts["config"]["train"]["tokens"] == (256 if goes_on else 128)
     tokens = f"train.tokens={256 if goes_on else 128}"
     assert runs.train("one", "train.steps=4", tokens, flags=["--resume"]) == 0
     found = {
@@ -224,10 +225,95 @@ def test_a_run_whose_record_is_lost_is_not_gone_on_with_blindly(runs, capsys):
     assert runs.train("one", "train.steps=4") == 0
     record = runs.folder("one") / "run.json"
     record.write_text("")
+    sentence = (
+        f"error: {record} cannot be read, so nobody knows what this run began with; take its "
+        "weights alone, with --resume-weights-only and a recipe, or --src and --tgt\n"
+    )
     capsys.readouterr()
     assert runs.train("one", "train.steps=8", "train.tokens=64", flags=["--resume"]) == 4
+    assert capsys.readouterr().err == sentence
+    for flag in ("--resume", ANEW):  # and no word of what to train on
+        with pytest.raises(SystemExit) as left:
+            main(["train", "-o", str(runs.place / "one"), flag])
+        assert (left.value.code, capsys.readouterr().err) == (4, sentence)
+    assert runs.train("one", "train.steps=8", flags=[ANEW]) == 0
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda facts: [],
+        lambda facts: {**facts, "config": []},
+        lambda facts: {**facts, "config": {**facts["config"], "data": None}},
+        lambda facts: {**facts, "ranks": "2"},
+        lambda facts: {**facts, "versions": {}},
+    ],
+)
+def test_a_record_that_somebody_spoilt_is_one_that_cannot_be_read(runs, capsys, spoil):
+    assert runs.train("one", "train.steps=4") == 0
+    record = runs.folder("one") / "run.json"
+    record.write_text(json.dumps(spoil(json.loads(record.read_text()))))
+    capsys.readouterr()
+    assert runs.train("one", "train.steps=8", flags=["--resume"]) == 4
+    assert "run.json cannot be read" in capsys.readouterr().err
+
+
+def stop_at_update(monkeypatch, number):
+    whole, calls = Trainer.train_step, []
+
+    def train_step(self):
+        calls.append(self)
+        if len(calls) == number:
+            os.kill(os.getpid(), signal.SIGTERM)
+        whole(self)
+
+    monkeypatch.setattr(Trainer, "train_step", train_step)
+
+
+def test_a_model_on_the_way_changes_nothing_about_the_end(runs, monkeypatch):
+    """Not even where the run was stopped between two validations."""
+    asked = ("train.average=3", "train.average_of=best", "train.validate_every=2")
+    assert runs.train("whole", "train.steps=12", *asked) == 0
+    with monkeypatch.context() as spoilt:
+        stop_at_update(spoilt, 3)
+        assert runs.train("parts", "train.steps=12", *asked) == 0
+    assert runs.saved("parts")[0] == 3
+    for steps in (1, 3):
+        assert runs.train("parts", f"train.steps={steps}", *asked, flags=["--resume"]) == 0
+        assert open_bundle(runs.place / "parts").facts["updates"] == 3
+    assert runs.train("parts", "train.steps=12", *asked, flags=["--resume"]) == 0
+    one, other = (runs.place / name / "model.safetensors" for name in ("whole", "parts"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_weights_that_were_taken_over_can_be_a_model_at_once(runs, monkeypatch):
+    assert runs.train("one", "train.steps=4") == 0
+    weights = runs.place / "one" / "model.safetensors"
+    before = weights.read_bytes()
+    with monkeypatch.context() as spoilt:
+        spoilt.setattr(fit._Run, "_fit", leave_at_once)
+        assert runs.train("one", "train.steps=8", flags=[ANEW]) == 130
+    weights.write_bytes(b"")
+    assert runs.train("one", "train.steps=1", flags=["--resume"]) == 0
+    assert weights.read_bytes() == before
+    alone = ["train", "-o", str(runs.place / "one"), "--resume"]
+    with pytest.raises(SystemExit):
+        main(alone)
+    assert runs.saved("one")[0] == 8
+
+
+def test_where_there_is_no_checkpoint_yet_there_is_no_model_either(runs, monkeypatch, capsys):
+    with monkeypatch.context() as spoilt:
+        spoilt.setattr(fit._Run, "_fit", leave_at_once)
+        assert runs.train("one", "train.steps=8") == 130
+    capsys.readouterr()
+    assert runs.train("one", "train.steps=1", flags=["--resume"]) == 2
     assert capsys.readouterr().err == (
-        f"error: {record} cannot be read, so nobody knows what this run began with; take its "
-        "weights alone with --resume-weights-only\n"
+        f"error: {runs.folder('one')} has no checkpoint yet to make a model of; leave out --resume "
+        "to begin again with train.steps = 1\n"
     )
-    assert runs.train("one", "train.steps=8", flags=["--resume-weights-only"]) == 0
+    assert runs.train("one", "train.steps=1") == 0
+
+
+def leave_at_once(*_):
+    raise KeyboardInterrupt

@@ -63,8 +63,8 @@ def run(
     parallel = Parallel(config.train.parallel, config.train.device)
     if resume == "weights" and parallel.is_restart:
         raise ConfigError(
-            "a process has died, and --resume-weights-only would begin once more with the weights "
-            "that it began with; go on with --resume instead"
+            "a process has died, and --resume-weights-only would begin once more; if the run had "
+            "begun, go on with --resume, and if it had not, give the same command again"
         )
     if parallel.device.type == "cpu":
         keep_freed_memory()
@@ -120,8 +120,7 @@ class _Run:
             judge = self._judge(leaving) if self.parallel.is_first else None
             self._fit(trainer, judge, leaving)
         if leaving.is_wanted:
-            step = trainer.state.step
-            self.log.say(*how_to_go_on(step, self.resume))
+            self.log.say(*how_to_go_on(trainer.state.step, self.resume))
             return INTERRUPTED if leaving.signal == signal.SIGINT else 0
         self._finish(trainer, judge)
         self.parallel.wait()  # a rank that leaves while another still sends may be torn down
@@ -133,7 +132,8 @@ class _Run:
             finish_beginning_anew(self.folder)
         self.parallel.wait()
         past = past_of(self.folder, self.resume)
-        self.before, self.reached = past.goes_on, past.reached
+        self.before = past.goes_on
+        self.is_model_wanted = past.is_model_wanted(self.config)
         self.decode = (self.source.facts if self.source else past.before or {}).get("decode")
         self.began = self.before["ranks"] if self.before else self.parallel.ranks
         if self.parallel.is_first:
@@ -152,7 +152,7 @@ class _Run:
         before = self.before or {}
         if before and self.config.train.tokens == "auto":  # found out when the run began
             made["config"]["train"]["tokens"] = before["config"]["train"]["tokens"]
-        if before and self.config.train.steps <= self.reached:  # a model is wanted, not an end
+        if before and self.is_model_wanted:  # its end is still where it was
             made["config"]["train"]["steps"] = before["config"]["train"]["steps"]
         words = self.vocabulary or before.get("vocabulary")
         source = str(self.source.path.resolve()) if self.source else before.get("from")
@@ -321,8 +321,9 @@ class _Run:
             (settings.save_every, save),  # last: what a kill before it cuts short is done again
             (settings.validate_every, save),
         ]
-        if settings.patience and state.stale >= settings.patience:
-            return  # it had stopped of itself
+        has_stopped = settings.patience and state.stale >= settings.patience  # of itself
+        if has_stopped or self.is_model_wanted:
+            return
         if self.checkpoint is not None and state.step:
             self.log.say(f"going on from update {state.step}", f"从第{state.step}次更新继续")
         self.log.start(state.step, state.n_tokens)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from regard.config import Config
 from regard.data.prepare import vocabulary_print
 from regard.errors import ConfigError, ModelError
 from regard.train.checkpoint import Checkpoint, checkpoints, newest_checkpoint, write_checkpoint
@@ -54,6 +55,11 @@ class Past:
             return vocabulary_print(self.folder / "data")
         return None
 
+    def is_model_wanted(self, config: Config) -> bool:
+        """Whether a run that goes on is asked for a model of what it is, before its end."""
+        before, steps = self.goes_on, config.train.steps
+        return before is not None and steps <= max(1, self.reached) and steps < _steps(before)
+
     def ask(self, now: Mapping[str, Any], log: Log) -> None:
         """Whether it may go on from there as what it is now, or begin where nothing is."""
         match self.resume:
@@ -78,24 +84,28 @@ class Past:
 
     def _ask_to_go_on(self, now: Mapping[str, Any], log: Log) -> None:
         if self.before is None:
-            raise ModelError(
-                "{path} cannot be read, so nobody knows what this run began with; take its "
-                "weights alone with --resume-weights-only",
-                path=self.folder / "run.json",
-            )
+            raise _unknown(self.folder)
         check_same(self.before, now)
         if changed := ", ".join(differences(self.before, now)):
             log.warn(f"this will not repeat to the bit: {changed}", f"结果不会逐位重现：{changed}")
 
     def _ask_to_begin(self, now: Mapping[str, Any]) -> None:
         """What was to go on from a model is not to begin from chance instead."""
-        begun = recorded(self.folder) or {}
+        begun = recorded(self.folder)
+        if begun is None:
+            return
         if "from" in begun and "from" not in now:
             raise ConfigError(
                 "{folder} was begun with --from {model} and has no checkpoint yet; give --from "
                 "again, or name another place with -o",
                 folder=self.folder,
                 model=begun["from"],
+            )
+        if self.resume == "all" and _steps(now) == 1 < _steps(begun):
+            raise ConfigError(
+                "{folder} has no checkpoint yet to make a model of; leave out --resume to begin "
+                "again with train.steps = 1",
+                folder=self.folder,
             )
 
     def checkpoint(self, log: Log) -> Checkpoint | None:
@@ -130,18 +140,31 @@ def past_of(folder: Path, resume: Resume) -> Past:
     return Past(folder, resume, places, recorded(folder) if places and resume != "no" else None)
 
 
-def settings_before(folder: Path, *, is_under_way: bool) -> dict[str, Any] | None:
-    """The settings of the run that began here, or is left half begun; `is_under_way`: if it got on.
+def facts_before(folder: Path, *, is_text_named: bool) -> dict[str, Any] | None:
+    """What the run is made of that began here, or is left half begun; with a text, if it got on.
 
     Whoever asks does not hold the folder yet, so what a kill left undone is not finished here.
     """
     is_anew = (folder / ANEW).exists() and not (folder / "checkpoints").exists()
     places = [folder / ANEW, folder] if is_anew else [folder]
     facts = next(filter(None, map(recorded, places)), None)
-    if facts is None or (is_under_way and not (is_anew or checkpoints(folder / "checkpoints"))):
-        return None
-    settings: dict[str, Any] = facts["config"]
-    return settings
+    has_got_on = is_anew or bool(checkpoints(folder / "checkpoints"))
+    is_there = has_got_on or (folder / "run.json").exists()
+    if facts is None and is_there and not is_text_named:
+        raise _unknown(folder)
+    return facts if has_got_on or not is_text_named else None
+
+
+def _steps(facts: Mapping[str, Any]) -> int:
+    return int(facts["config"]["train"]["steps"])
+
+
+def _unknown(folder: Path) -> ModelError:
+    return ModelError(
+        "{path} cannot be read, so nobody knows what this run began with; take its weights alone, "
+        "with --resume-weights-only and a recipe, or --src and --tgt",
+        path=folder / "run.json",
+    )
 
 
 def begin_anew(folder: Path, beginning: Checkpoint, facts: Mapping[str, Any]) -> None:

@@ -83,15 +83,7 @@ def command(
         return
     from regard.cli.fit import run
 
-    sys.exit(
-        run(
-            config,
-            output,
-            resume=how,
-            source=bundle,
-            wants_board=tensorboard,
-        )
-    )
+    sys.exit(run(config, output, resume=how, source=bundle, wants_board=tensorboard))
 
 
 def settings(
@@ -107,7 +99,8 @@ def settings(
 ) -> Config:
     """The settings of a run: those that follow from the text, the recipe's, the overrides.
 
-    Beside a recipe or a text, `before` is what a run is made of that has got on already.
+    Where a run goes on or its weights are taken over, `before` is what is known of it; its settings
+    hold for other text too, and only a recipe is read again.
     """
     if (src is None) != (tgt is None):
         raise ConfigError("give --src and --tgt together, or a recipe")
@@ -117,22 +110,24 @@ def settings(
         raise ConfigError(
             "the option --size chooses a new network, and --from brings its own; leave one out"
         )
-    if src is not None and tgt is not None:
-        steps = config_table(None, overrides).get("train", {}).get("steps")
-        steps = steps if type(steps) is int and steps > 0 else None  # else refused by and by
-        place = f"{src},{tgt}"
-        if before and resume == "all":
-            table = _laid_over(before, {"data": {"train": [place]}})
-        else:
-            table = _of_text(place, size, steps, is_tuned=source is not None)
-            table = _laid_over(table, _taken_over(before) if before else {})
-    elif recipe is not None or not before:
-        table = config_table(recipe or (None if source else DEFAULT_RECIPE))
+    network = asdict(source.model) if source else None
+    if recipe is not None or not (src or source or before):
+        table = config_table(recipe or DEFAULT_RECIPE)
+        if before and "from" in before:
+            network = network or before["config"]["model"]  # no recipe chose it
     else:
-        table = config_table(None, under=before)
-    if source is not None:
-        table["model"] = {**asdict(source.model), **_changeable(table.get("model", {}))}
-    elif size is not None:
+        table = config_table(None, under=before["config"] if before else None)
+    if src is not None and tgt is not None:
+        place = f"{src},{tgt}"
+        if before:
+            table["data"].update(_of_place(place, table["data"], resume))
+        else:
+            steps = config_table(None, overrides).get("train", {}).get("steps")
+            steps = steps if type(steps) is int and steps > 0 else None  # else refused by and by
+            table = _of_text(place, size, steps, is_tuned=source is not None)
+    if network is not None:
+        table["model"] = {**network, **_changeable(table.get("model", {}))}
+    if size is not None:
         table["model"] = {**table.get("model", {}), **SIZES[size]}
     config = config_from_table(config_table(None, overrides, table))
     if source is not None:
@@ -149,24 +144,27 @@ def _with_a_name(output: Path) -> Path:
 
 
 def _before(output: Path, resume: "Resume", *, is_text_named: bool) -> dict[str, Any] | None:
-    """The settings of the run that is gone on with.
+    """What is known of the run that is gone on with.
 
     Of one that has no checkpoint yet, only where nothing else says what to train on.
     """
     if resume == "no":
         return None
-    from regard.cli.past import settings_before
+    from regard.cli.past import facts_before
     from regard.train.folder import folder_of
 
-    return settings_before(folder_of(output), is_under_way=is_text_named)
+    return facts_before(folder_of(output), is_text_named=is_text_named)
 
 
-def _taken_over(before: dict[str, Any]) -> dict[str, Any]:
-    """What weights bring to other text: their network, and the words they know."""
-    from regard.train.folder import WORDS
+def _of_place(place: str, before: dict[str, Any], resume: "Resume") -> dict[str, Any]:
+    """What changes with the text; a run that goes on has told of its languages."""
+    from regard.data.corpus import find_corpus
 
-    words = {name: value for name, value in before["data"].items() if name in WORDS}
-    return {"model": before["model"], "data": words}
+    if before["train"] == [place]:
+        return {}
+    found = find_corpus(place, None, None)
+    told = {"src_lang": found.src_lang, "tgt_lang": found.tgt_lang} if resume == "weights" else {}
+    return {"train": [place], "weights": [], **{k: v for k, v in told.items() if v}}
 
 
 def _check_network(source: "Bundle", wanted: ModelConfig) -> None:

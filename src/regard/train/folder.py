@@ -27,8 +27,8 @@ from regard.processors import processor_name
 from regard.settings import shown
 from regard.storage import sync, write_json
 
-_SECTIONS = {"model", "data", "train"}
-_FACTS = {"command", "config", "text", "ranks", "device", "threads", "versions"}
+_KINDS = {"command": list, "text": str, "ranks": int, "device": str, "threads": int}
+_TABLES = {"config": {"model", "data", "train"}, "versions": {"regard", "torch"}}
 # A run may go on with other settings than these, though not as if it had never stopped.
 FIXED = ("train.tokens", "train.batching", "train.accumulate", "train.seed", "train.metric")
 # What a vocabulary was made by; weights that were taken over keep theirs.
@@ -99,8 +99,20 @@ def recorded(folder: Path) -> dict[str, Any] | None:
         table = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return None
-    is_whole = isinstance(table, dict) and table.keys() >= _FACTS
-    return table if is_whole and table["config"].keys() >= _SECTIONS else None
+    return table if _is_whole(table) else None
+
+
+def _is_whole(table: Any) -> bool:
+    """Whether all is there that is asked of it: people edit files, and disks spoil them."""
+    return (
+        isinstance(table, dict)
+        and all(isinstance(table.get(name), kind) for name, kind in _KINDS.items())
+        and all(
+            isinstance(table.get(name), dict) and table[name].keys() >= names
+            for name, names in _TABLES.items()
+        )
+        and all(isinstance(section, dict) for section in table["config"].values())
+    )
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
