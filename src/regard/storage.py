@@ -17,10 +17,13 @@ from typing import Any
 def written_whole(place: Path) -> Iterator[Path]:
     """A new folder to write into, which takes the place of the old one when all went well.
 
-    A kill at any moment leaves the old folder or the new one, and at worst one of them under a
-    name that starts with a dot. What it leaves besides is removed when the place is next written.
+    A kill at any moment leaves the old folder or the new one, and at worst both under names that
+    start with a dot: `put_back` finds them. What else it leaves is removed when the place is next
+    written. Where a link leads, and not the link, is what is replaced.
     """
+    place = place.resolve() if place.is_symlink() else place
     place.parent.mkdir(parents=True, exist_ok=True)
+    put_back(place)
     _remove_left_behind(place)
     with _draft(place) as building:
         old = building.with_name(building.name + ".old")
@@ -39,6 +42,22 @@ def written_whole(place: Path) -> Iterator[Path]:
             shutil.rmtree(old, ignore_errors=True)
 
 
+def put_back(place: Path) -> bool:
+    """Give a folder its name again if a kill came between the two renames; whether it did.
+
+    Where a disk has no locks it is done too: else nobody would ever find what is hidden.
+    """
+    if place.exists() or place.is_symlink():
+        return False
+    left = [old for old in _hidden(place, ".old") if _is_abandoned(old.with_suffix(""))]
+    for old in sorted(left, key=lambda folder: folder.stat().st_mtime, reverse=True)[:1]:
+        with suppress(OSError):  # its maker was quicker, or the disk is for reading only
+            old.rename(place)
+            sync(place.parent)
+            return True
+    return False
+
+
 @contextmanager
 def _draft(place: Path) -> Iterator[Path]:
     """A new hidden folder, locked for as long as this process makes it."""
@@ -50,13 +69,33 @@ def _draft(place: Path) -> Iterator[Path]:
 
 def _remove_left_behind(place: Path) -> None:
     """Remove the drafts that nobody is making any more."""
-    drafts = list(place.parent.glob(f".{glob.escape(place.name)}.????????.draft*"))
-    if not place.exists() and any(draft.name.endswith(".old") for draft in drafts):
-        return  # a kill came between two renames, and one of these is all there is
-    for draft in drafts:
+    if not place.exists() and _hidden(place, ".old"):
+        return  # nobody could put it back, and it is all there is
+    for draft in _hidden(place, "*"):
         with suppress(OSError), _locked(draft) as is_ours:
             if is_ours:
                 shutil.rmtree(draft, ignore_errors=True)
+
+
+def _hidden(place: Path, ending: str) -> list[Path]:
+    return list(place.parent.glob(f".{glob.escape(place.name)}.????????.draft{ending}"))
+
+
+def _is_abandoned(draft: Path) -> bool:
+    """Whether a draft is there, not moved to its place, and no process is at work on it."""
+    try:
+        handle = os.open(draft, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # no locks on this disk
+        return True
+    finally:
+        os.close(handle)
+    return True
 
 
 @contextmanager
