@@ -220,6 +220,7 @@ def test_a_place_that_holds_something_else_is_refused_before_training(
 ):
     monkeypatch.setenv("REGARD_LANG", "en")
     (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter").touch()
     assert train(tmp_path / "thesis") == 4
     assert capsys.readouterr().err == (
         f"error: {tmp_path / 'thesis'} is there already and is no model; "
