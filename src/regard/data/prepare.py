@@ -14,21 +14,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from regard.config import DataConfig
-from regard.data.corpus import (
-    CorpusFiles,
-    Pair,
-    Tally,
-    find_corpus,
-    missing_file_error,
-    mix,
-    read_pairs,
-)
+from regard.data.corpus import Pair, Tally, mix, read_pairs
 from regard.data.dataset import SIDES, PairDataset, build_dataset, fingerprint, open_dataset
+from regard.data.files import all_files, check_sums, held_out_files, read_files, train_files
 from regard.data.filters import filtered, pair_key
-from regard.data.splits import DEV, TEST, part_names
 from regard.data.tasks import Split, examples
 from regard.errors import ConfigError, DataError, ModelError
-from regard.storage import sha256
 from regard.text.normalize import Normalizer
 from regard.text.saved import RECORD
 from regard.text.sentences import split_sentences
@@ -66,8 +57,8 @@ def prepare(
     Tokenizers are trained on the corpus unless they are given: a model that goes on learning keeps
     its own. `vocabulary` is the print of the one that weights belong to: no other will do.
     """
-    _check_sums(config)
-    files = _read_files(config)
+    check_sums(config)
+    files = read_files(config)
     settings = _settings(config, seed)
     folders = tokenizer_folders(directory)
     made_of = fingerprint(files, [], settings) if tokenizers is None else GIVEN
@@ -107,7 +98,7 @@ def prepare(
 def opened(config: DataConfig, directory: Path, *, seed: int = 1) -> Prepared:
     """What another process has prepared there; nothing is written."""
     folders = tokenizer_folders(directory)
-    print_of = fingerprint(_read_files(config), folders, _settings(config, seed))
+    print_of = fingerprint(read_files(config), folders, _settings(config, seed))
     return Prepared(
         open_dataset(directory / "dataset", print_of),
         load_tokenizer(folders[0]),
@@ -137,7 +128,7 @@ def nothing_to_train_on() -> ConfigError:
 
 def text_print(config: DataConfig, seed: int) -> str:
     """What the pairs depend on, in 64 digits: every byte of their files, and how they are read."""
-    return fingerprint(_read_files(config), [], _settings(config, seed))
+    return fingerprint(read_files(config), [], _settings(config, seed))
 
 
 def training_pairs(config: DataConfig, seed: int, dropped: Counter[str]) -> Iterator[Pair]:
@@ -148,7 +139,7 @@ def training_pairs(config: DataConfig, seed: int, dropped: Counter[str]) -> Iter
     else:
         pairs = _mixed(config, seed, tally)
     held_out = set()
-    if config.task == "none" and (config.drop_overlap or not _held_out_files(config, "dev")):
+    if config.task == "none" and (config.drop_overlap or not held_out_files(config, "dev")):
         for split in ("dev", "test"):
             held_out |= {pair_key(p.src, p.tgt) for p in read_split(config, split, seed)}
     yield from filtered(
@@ -167,7 +158,7 @@ def read_split(config: DataConfig, split: Split, seed: int) -> Iterator[Pair]:
     if config.task != "none":
         yield from _directed(_task_pairs(config, split, seed, HELD_OUT_PAIRS), config)
         return
-    places = _held_out_files(config, split)
+    places = held_out_files(config, split)
     for files in places:
         yield from _directed(read_pairs(files, on_bad=config.on_bad), config)
     if split == "dev" and not places:
@@ -208,7 +199,7 @@ def _directed(pairs: Iterable[Pair], config: DataConfig) -> Iterator[Pair]:
 
 
 def _mixed(config: DataConfig, seed: int, tally: Tally) -> Iterator[Pair]:
-    corpora = _train_files(config)
+    corpora = train_files(config)
     if not corpora:
         raise nothing_to_train_on()
     weights = config.weights or (1.0,) * len(corpora)
@@ -230,45 +221,15 @@ def _task_pairs(config: DataConfig, split: Split, seed: int, n_pairs: int) -> It
 
 def _chosen(config: DataConfig) -> Iterator[Pair]:
     """Training pairs for a development set where there is none: by what they say, not by chance."""
-    for files in _train_files(config):
+    for files in train_files(config):
         for pair in read_pairs(files, on_bad=config.on_bad):
             if pair_key(pair.src, pair.tgt) % HELD_OUT_SHARE == 0:
                 yield pair
 
 
 def _settings(config: DataConfig, seed: int) -> dict[str, object]:
-    languages = [(corpus.src_lang, corpus.tgt_lang) for corpus in _all_files(config)]
+    languages = [(corpus.src_lang, corpus.tgt_lang) for corpus in all_files(config)]
     return {**asdict(config), "seed": seed, "languages": languages}
-
-
-def _train_files(config: DataConfig) -> list[CorpusFiles]:
-    return [_find(place, config, "train") for place in config.train]
-
-
-def _held_out_files(config: DataConfig, split: str) -> list[CorpusFiles]:
-    """Where a split lies: where the settings say, or beside the training files by its name."""
-    if named := getattr(config, split):
-        return [_find(named, config, split)]
-    if not (config.src_lang and config.tgt_lang) and any("," in place for place in config.train):
-        return []  # two files by name: what lies beside them may be of other languages
-    places = [Path(place.split(",")[0]) for place in config.train]
-    directories = dict.fromkeys(place if place.is_dir() else place.parent for place in places)
-    return [
-        _find(str(directory), config, name)
-        for directory in directories
-        if directory.is_dir()
-        for name in part_names(directory, DEV if split == "dev" else TEST)
-    ]
-
-
-def _all_files(config: DataConfig) -> list[CorpusFiles]:
-    """All that a dataset depends on: what is held out too, since it is left out of training."""
-    held_out = [f for split in ("dev", "test") for f in _held_out_files(config, split)]
-    return [*_train_files(config), *held_out]
-
-
-def _read_files(config: DataConfig) -> list[Path]:
-    return [path for corpus in _all_files(config) for path in _paths(corpus)]
 
 
 def _check_languages(config: DataConfig, tokenizer: Tokenizer) -> None:
@@ -279,33 +240,6 @@ def _check_languages(config: DataConfig, tokenizer: Tokenizer) -> None:
             "{languages}; a model learns both directions from its beginning or not at all",
             languages=", ".join(missing),
         )
-
-
-def _check_sums(config: DataConfig) -> None:
-    """Files whose sha256 the recipe knows are those the recipe means."""
-    for place, known in config.source.items():
-        expected, path = known.get("sha256"), Path(place)
-        if expected and path.is_file() and (found := sha256(path)) != expected:
-            raise DataError(
-                "{path} is not the file that the recipe means: its sha256 is {found}, "
-                "not {expected}",
-                path=path,
-                found=found,
-                expected=expected,
-            )
-
-
-def _find(place: str, config: DataConfig, split: str) -> CorpusFiles:
-    try:
-        return find_corpus(place, config.src_lang or None, config.tgt_lang or None, split)
-    except DataError:
-        if known := config.source.get(place):
-            raise missing_file_error(place, known) from None
-        raise
-
-
-def _paths(files: CorpusFiles) -> list[Path]:
-    return [path for path in (files.src, files.tgt, files.both) if path is not None]
 
 
 def _tokenizers(
@@ -390,7 +324,7 @@ def _languages(config: DataConfig) -> tuple[str, ...]:
 
 def _directions(config: DataConfig) -> tuple[tuple[str, str], ...]:
     """From which language to which the training text goes, each way once."""
-    ways = [(files.src_lang, files.tgt_lang) for files in _train_files(config)]
+    ways = [(files.src_lang, files.tgt_lang) for files in train_files(config)]
     if config.task in TASK_LANGUAGES:
         ways.append(TASK_LANGUAGES[config.task])
     back = [(tgt, src) for src, tgt in ways] if config.both_directions else []
