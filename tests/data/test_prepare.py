@@ -236,6 +236,30 @@ def test_what_another_process_prepared_is_opened_and_nothing_is_written(corpus, 
         opened(config(corpus, "b"), place)
 
 
+def test_what_a_kill_left_half_replaced_is_no_vocabulary_of_any_text(corpus, tmp_path, monkeypatch):
+    place, own = tmp_path / "data", config(corpus, "a", joint=False)
+    whole = prepare(own, place)
+    save = type(whole.src_tokenizer).save
+
+    def killed(self, folder):
+        save(self, folder)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(type(whole.src_tokenizer), "save", killed)
+        prepare(config(corpus, "b", joint=False, vocab_size=300), place)
+    again = prepare(own, place)
+    assert again.src_tokenizer.vocab == whole.src_tokenizer.vocab
+    assert again.dataset.src[3].tolist() == whole.dataset.src[3].tolist()
+
+
+def test_a_spoilt_note_of_what_a_vocabulary_was_made_of_is_like_none(corpus, tmp_path):
+    whole = prepare(config(corpus, "a"), tmp_path)
+    (tmp_path / "src_tokenizer" / "made_of").write_bytes(b"\xff\xff")
+    again = prepare(config(corpus, "a"), tmp_path)
+    assert again.src_tokenizer.vocab == whole.src_tokenizer.vocab
+
+
 def test_both_directions_need_a_vocabulary_that_can_be_asked_for_them(corpus, tmp_path):
     one_way = prepare(config(corpus, "a"), tmp_path / "one")
     given = one_way.src_tokenizer, one_way.tgt_tokenizer

@@ -247,7 +247,7 @@ def _tokenizers(
 ) -> tuple[Tokenizer, Tokenizer]:
     """One for both sides or one for each: those there are, if made of the same, or new ones."""
     try:
-        if all((folder / "made_of").read_text() == print_of for folder in folders):
+        if all((folder / "made_of").read_bytes() == print_of.encode() for folder in folders):
             return load_tokenizer(folders[0]), load_tokenizer(folders[1])
     except (OSError, ModelError):
         pass
@@ -257,8 +257,11 @@ def _tokenizers(
 
 
 def _save(tokenizers: tuple[Tokenizer, Tokenizer], folders: list[Path], made_of: str) -> None:
+    for folder in folders:  # first, so that after a kill none vouches for what is half replaced
+        (folder / "made_of").unlink(missing_ok=True)
     for tokenizer, folder in zip(tokenizers, folders, strict=True):
         tokenizer.save(folder)
+    for folder in folders:
         (folder / "made_of").write_text(made_of)
 
 
