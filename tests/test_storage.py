@@ -132,9 +132,8 @@ def test_what_a_kill_between_two_renames_hid_gets_its_name_back(hidden):
     assert (hidden / "a").read_text() == "newer"
 
 
-def test_what_was_hidden_is_in_its_place_while_another_is_written(hidden):
+def test_what_was_hidden_is_in_its_place_when_another_fails(hidden):
     with pytest.raises(KeyboardInterrupt), written_whole(hidden):
-        assert (hidden / "a").read_text() == "old"
         raise KeyboardInterrupt
     assert (hidden / "a").read_text() == "old"
     assert [*hidden.parent.iterdir()] == [hidden]

@@ -1,6 +1,7 @@
 import re
 import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -98,6 +99,26 @@ def test_a_dataset_is_built_once_and_again_only_when_something_changed(corpus, t
     write(corpus / "a", "train", ZH[:50], EN[:50])
     assert len(prepare(settings, tmp_path / "run", progress=calls.append).dataset) == 47
     assert calls
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def replaced(path):
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [cut, replaced, Path.unlink, lambda path: path.write_text("{}")])
+@pytest.mark.parametrize("name", ["dataset.json", "lines.npy", "src.ends.npy", "tgt.ids"])
+def test_a_dataset_is_built_again_whatever_of_it_is_spoilt(corpus, tmp_path, name, spoil):
+    ids = prepare(config(corpus, "b"), tmp_path).dataset.src[1].tolist()
+    spoil(tmp_path / "dataset" / name)
+    calls = []
+    again = prepare(config(corpus, "b"), tmp_path, progress=calls.append).dataset
+    assert calls
+    assert again.src[1].tolist() == ids
 
 
 def test_a_changed_test_set_is_a_changed_dataset(corpus, tmp_path):
@@ -245,9 +266,10 @@ def test_what_a_kill_left_half_replaced_is_no_vocabulary_of_any_text(corpus, tmp
         save(self, folder)
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(type(whole.src_tokenizer), "save", killed)
+    monkeypatch.setattr(type(whole.src_tokenizer), "save", killed)
+    with pytest.raises(KeyboardInterrupt):
         prepare(config(corpus, "b", joint=False, vocab_size=300), place)
+    monkeypatch.undo()
     again = prepare(own, place)
     assert again.src_tokenizer.vocab == whole.src_tokenizer.vocab
     assert again.dataset.src[3].tolist() == whole.dataset.src[3].tolist()

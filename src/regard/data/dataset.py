@@ -3,7 +3,8 @@
 A dataset is a folder. Each side has its ids and its text end to end, and where each sentence ends;
 the text is kept because a sampled segmentation is made anew in every epoch. `dataset.json` is
 written last and holds the fingerprint of all that went in, so a half-built folder is no dataset and
-a changed corpus, tokenizer or setting is noticed.
+a changed corpus, tokenizer or setting is noticed. It vouches for itself and for the bytes of every
+array of places; of ids and text, which are as large as the corpus, it knows the sizes alone.
 """
 
 import gc
@@ -23,12 +24,15 @@ from numpy.typing import NDArray
 from regard.data.corpus import Pair
 from regard.data.encoded import encode_all
 from regard.errors import DataError
-from regard.storage import write_json, written_whole
+from regard.storage import sha256, write_json, written_whole
 from regard.text.tokenizer import Tokenizer
 
-FORMAT = 1
+FORMAT = 2
+READING = 1  # how files become pairs: part of what runs remember of their text
 SIDES = ("src", "tgt")
-FACTS = {"fingerprint", "sizes", "dtypes", "languages", "dropped"}
+ARRAYS = [f"{side}.{kind}.npy" for side in SIDES for kind in ("ends", "text_ends")]
+ARRAYS += ["lines.npy", "langs.npy"]
+MARKS = ("dataset.json", *ARRAYS, *(f"{side}.ids" for side in SIDES))  # what nothing else has
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ def fingerprint(
 ) -> str:
     """What a dataset depends on, in 64 digits: every byte of its files, and how they were read."""
     digest = hashlib.blake2b(digest_size=32)
-    digest.update(json.dumps([FORMAT, settings], sort_keys=True, default=str).encode())
+    digest.update(json.dumps([READING, settings], sort_keys=True, default=str).encode())
     paths = [*files, *(path for folder in tokenizers for path in sorted(folder.iterdir()))]
     for path in paths:
         with path.open("rb") as file:
@@ -94,11 +98,10 @@ def open_dataset(directory: Path, expected: str | None = None) -> PairDataset:
             directory=directory,
         )
     for name, size in facts["sizes"].items():
-        path = directory / name
-        if not path.exists() or path.stat().st_size != size:
+        if not _is_as_built(directory / name, size, facts["sums"].get(name)):
             raise DataError(
                 "{path} is not the file it was when the dataset was built; build it again",
-                path=path,
+                path=directory / name,
             )
     src, tgt = (_open_side(directory, side, facts["dtypes"][side]) for side in SIDES)
     return PairDataset(
@@ -114,11 +117,25 @@ def open_dataset(directory: Path, expected: str | None = None) -> PairDataset:
 def _read_facts(directory: Path) -> dict[str, Any]:
     try:
         facts = json.loads((directory / "dataset.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         facts = None
-    if not isinstance(facts, dict) or not facts.keys() >= FACTS:
+    if (
+        not isinstance(facts, dict)
+        or facts.pop("sum", None) != _sum(facts)
+        or facts["format"] != FORMAT
+    ):
         raise DataError("{directory} holds no dataset", directory=directory)
     return facts
+
+
+def _sum(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _is_as_built(path: Path, size: int, digest: str | None) -> bool:
+    if not path.is_file() or path.stat().st_size != size:
+        return False
+    return digest is None or sha256(path) == digest
 
 
 def build_dataset(
@@ -137,9 +154,9 @@ def build_dataset(
 
     `dropped` counts what filters on the way leave out, and is kept with the dataset.
     """
-    if directory.exists() and not (directory / "dataset.json").exists():
+    if directory.exists() and not _may_be_replaced(directory):
         raise DataError(
-            "{directory} is there already and is no dataset; name another place for it",
+            "{directory} is there already and is no dataset; move it away, or name another place",
             directory=directory,
         )
     with written_whole(directory) as building:
@@ -147,8 +164,16 @@ def build_dataset(
             tokenizer.save(building / f"{side}_tokenizer")
         facts = _write(building, pairs, (src_tokenizer, tgt_tokenizer), max_len, workers, progress)
         facts["dropped"] = dict(facts["dropped"] + (dropped or Counter()))
-        write_json(building / "dataset.json", {**facts, "fingerprint": fingerprint})
+        facts["fingerprint"] = fingerprint
+        write_json(building / "dataset.json", {**facts, "sum": _sum(facts)})
     return open_dataset(directory, fingerprint)
+
+
+def _may_be_replaced(directory: Path) -> bool:
+    """Whether it is empty, or a dataset, or was one before something in it was spoilt."""
+    if not directory.is_dir():
+        return False
+    return not any(directory.iterdir()) or any((directory / name).exists() for name in MARKS)
 
 
 def _write(
@@ -197,6 +222,7 @@ def _write(
         "languages": list(languages),
         "dtypes": dict(zip(SIDES, dtypes, strict=True)),
         "sizes": {path.name: path.stat().st_size for path in stored},
+        "sums": {name: sha256(building / name) for name in ARRAYS},
     }
 
 
