@@ -5,9 +5,11 @@
 What is there already and was made of the same things is used again.
 """
 
+import errno
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -19,7 +21,7 @@ from regard.data.dataset import SIDES, PairDataset, build_dataset, fingerprint, 
 from regard.data.files import all_files, check_sums, held_out_files, read_files, train_files
 from regard.data.filters import filtered, pair_key
 from regard.data.tasks import Split, examples
-from regard.errors import ConfigError, DataError, ModelError
+from regard.errors import ConfigError, DataError, ModelError, ResourceError
 from regard.text.normalize import Normalizer
 from regard.text.saved import RECORD
 from regard.text.sentences import split_sentences
@@ -28,6 +30,7 @@ from regard.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 GIVEN = "given"  # what tokenizers were made of that came with a model
 HELD_OUT_PAIRS = 2000  # of a generated task, for each of dev and test
 HELD_OUT_SHARE, MOST_HELD_OUT = 50, 1000  # one pair in so many, for dev, where none is given
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, None)
 TASK_LANGUAGES = {"numerals": ("zh", "en")}
 
 
@@ -62,36 +65,37 @@ def prepare(
     settings = _settings(config, seed)
     folders = tokenizer_folders(directory)
     made_of = fingerprint(files, [], settings) if tokenizers is None else GIVEN
-    if vocabulary is not None:
-        src, tgt = _kept(directory, vocabulary) or _made_again(
-            directory, vocabulary, tokenizers or _trained(config, seed), made_of
-        )
-    elif tokenizers is None:
-        src, tgt = _tokenizers(config, folders, seed, made_of)
-    else:
-        src, tgt = tokenizers
-        _save(tokenizers, folders, made_of)
-    _check_languages(config, src)
-    dev = list(read_split(config, "dev", seed))
-    print_of = fingerprint(files, folders, settings)
-    try:
-        dataset = open_dataset(directory / "dataset", print_of)
-    except DataError:
-        dropped: Counter[str] = Counter()
-        pairs = training_pairs(config, seed, dropped)
-        if config.long == "split":
-            pairs = split_long(pairs, src, tgt, config.max_len)
-        dataset = build_dataset(
-            directory / "dataset",
-            pairs,
-            src,
-            tgt,
-            fingerprint=print_of,
-            max_len=config.max_len,
-            workers=workers,
-            progress=progress,
-            dropped=dropped,
-        )
+    with _full_disk_told(directory):
+        if vocabulary is not None:
+            src, tgt = _kept(directory, vocabulary) or _made_again(
+                directory, vocabulary, tokenizers or _trained(config, seed), made_of
+            )
+        elif tokenizers is None:
+            src, tgt = _tokenizers(config, folders, seed, made_of)
+        else:
+            src, tgt = tokenizers
+            _save(tokenizers, folders, made_of)
+        _check_languages(config, src)
+        dev = list(read_split(config, "dev", seed))
+        print_of = fingerprint(files, folders, settings)
+        try:
+            dataset = open_dataset(directory / "dataset", print_of)
+        except DataError:
+            dropped: Counter[str] = Counter()
+            pairs = training_pairs(config, seed, dropped)
+            if config.long == "split":
+                pairs = split_long(pairs, src, tgt, config.max_len)
+            dataset = build_dataset(
+                directory / "dataset",
+                pairs,
+                src,
+                tgt,
+                fingerprint=print_of,
+                max_len=config.max_len,
+                workers=workers,
+                progress=progress,
+                dropped=dropped,
+            )
     return Prepared(dataset, src, tgt, dev, _directions(config))
 
 
@@ -240,6 +244,22 @@ def _check_languages(config: DataConfig, tokenizer: Tokenizer) -> None:
             "{languages}; a model learns both directions from its beginning or not at all",
             languages=", ".join(missing),
         )
+
+
+@contextmanager
+def _full_disk_told(directory: Path) -> Iterator[None]:
+    """Say where the disk is full: the system does not, and some writers say not even that."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno not in _FULL:
+            raise
+        raise ResourceError(
+            "what is prepared for training cannot be written to {folder}: {reason}; free some "
+            "space there, or name another place with -o",
+            folder=directory,
+            reason=error.strerror or error,
+        ) from error
 
 
 def _tokenizers(
