@@ -71,6 +71,30 @@ def test_a_link_that_leads_nowhere_is_refused_before_there_is_a_model(tmp_path):
         check_place(link)
 
 
+@pytest.fixture(params=["tmpfs", "bind"])
+def volume(tmp_path, request):
+    place, other = tmp_path / "my volume", tmp_path / "other"
+    place.mkdir()
+    other.mkdir()
+    how = ["--bind", other] if request.param == "bind" else ["-t", "tmpfs", "tmpfs"]
+    mounted = subprocess.run(["mount", *how, place], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"cannot mount: {mounted.stderr.decode().strip()}")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_a_volume_cannot_be_replaced_but_a_folder_in_it_can(volume):
+    with refuses(
+        f"{volume} is a mounted volume, whose place a model cannot take; name a folder in it "
+        f"with -o, such as {volume / 'model'}"
+    ):
+        check_place(volume)
+    for card in ("first", "second"):
+        write(volume / "model", card)
+        assert card_of(volume / "model") == card
+
+
 def test_a_model_that_a_kill_hid_while_it_was_written_again_is_opened(tmp_path):
     code = (
         "import os, sys\nfrom pathlib import Path\nfrom regard.storage import written_whole\n"

@@ -18,7 +18,7 @@ from typing import Any
 from regard.config import ModelConfig
 from regard.errors import ModelError
 from regard.recipe import config_from_table
-from regard.storage import put_back, sha256, write_json, written_whole
+from regard.storage import is_mounted, put_back, sha256, write_json, written_whole
 from regard.text.tokenizer import Tokenizer, load_tokenizer
 
 FORMAT = 1
@@ -90,6 +90,13 @@ def check_place(path: Path) -> None:
     if path.exists() and not (path / "MANIFEST.json").exists() and not _is_empty(path):
         raise ModelError(
             "{path} is there already and is no model; name another place with -o", path=path
+        )
+    if is_mounted(path):
+        raise ModelError(
+            "{path} is a mounted volume, whose place a model cannot take; name a folder in it "
+            "with -o, such as {inside}",
+            path=path,
+            inside=path / "model",
         )
 
 

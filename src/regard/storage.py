@@ -58,6 +58,19 @@ def put_back(place: Path) -> bool:
     return False
 
 
+def is_mounted(place: Path) -> bool:
+    """Whether a file system begins there, or is bound there: such a place cannot be replaced."""
+    place = place.resolve()
+    if place.is_mount():
+        return True
+    try:
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError:
+        return False  # no Linux, where most of what is bound is a file system of its own
+    escaped = os.fsencode(place).replace(b"\\", b"\\134").replace(b" ", b"\\040")
+    return any(line.split()[4] == escaped for line in lines)
+
+
 @contextmanager
 def _draft(place: Path) -> Iterator[Path]:
     """A new hidden folder, locked for as long as this process makes it."""
