@@ -95,15 +95,22 @@ def test_a_volume_cannot_be_replaced_but_a_folder_in_it_can(volume):
         assert card_of(volume / "model") == card
 
 
-def test_a_model_that_a_kill_hid_while_it_was_written_again_is_opened(tmp_path):
+@pytest.mark.parametrize("is_written_next", [True, False])
+def test_a_model_that_a_kill_hid_is_found_by_whoever_opens_or_writes_it(tmp_path, is_written_next):
     code = (
         "import os, sys\nfrom pathlib import Path\nfrom regard.storage import written_whole\n"
         "rename = Path.rename\n"
         "with written_whole(Path(sys.argv[1])):\n"
         "    Path.rename = lambda *to: (rename(*to), os._exit(9))\n"
     )
-    place = tmp_path / "model"
+    place, link = tmp_path / "model", tmp_path / "link"
+    link.symlink_to(place)
     write(place)
     ended = subprocess.run([sys.executable, "-c", code, str(place)], check=False)
     assert (ended.returncode, place.exists()) == (9, False)
-    assert card_of(place) == "card"
+    if not is_written_next:
+        assert card_of(link) == "card"
+    check_place(link)
+    write(link, "new")
+    assert card_of(place) == "new"
+    assert sorted(tmp_path.iterdir()) == [link, place]

@@ -80,7 +80,7 @@ def _refuse_parts_of_runs(path: Path) -> None:
 
 def check_place(path: Path) -> None:
     """Refuse to put a model where something else is, before it has taken hours to make."""
-    if path.is_symlink() and not path.exists():
+    if path.is_symlink() and not path.exists() and not put_back(path):
         raise ModelError(
             "{path} is a link to {target}, which is not there; make that directory, remove the "
             "link, or name another place with -o",

@@ -47,13 +47,13 @@ def put_back(place: Path) -> bool:
 
     Where a disk has no locks it is done too: else nobody would ever find what is hidden.
     """
-    if place.exists() or place.is_symlink():
+    place = place.resolve() if place.is_symlink() else place
+    if place.exists():
         return False
-    left = [old for old in _hidden(place, ".old") if _is_abandoned(old.with_suffix(""))]
-    for old in sorted(left, key=lambda folder: folder.stat().st_mtime, reverse=True)[:1]:
-        with suppress(OSError):  # its maker was quicker, or the disk is for reading only
-            old.rename(place)
-            sync(place.parent)
+    with suppress(OSError):  # its maker was quicker, or the disk is for reading only
+        left = [old for old in _hidden(place, ".old") if _is_abandoned(old.with_suffix(""))]
+        if left:
+            max(left, key=lambda old: old.stat().st_mtime).rename(place)
             return True
     return False
 
