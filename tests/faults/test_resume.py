@@ -235,6 +235,18 @@ def test_a_kill_while_weights_are_taken_over_loses_neither_run(runs, monkeypatch
         assert (runs.folder("one") / "run.json.before").exists()
 
 
+def test_a_checkpoint_that_a_kill_hid_is_gone_on_from(runs, capsys):
+    assert runs.train("one", "train.steps=4") == 0
+    assert runs.train("whole", "train.steps=8") == 0
+    place = checkpoints(runs.folder("one") / "checkpoints")[0]
+    draft = place.with_name(f".{place.name}.abcdefgh.draft")
+    shutil.copytree(place, draft)  # as between the two moves of one that is written again
+    place.rename(draft.with_name(f"{draft.name}.old"))
+    assert runs.train("one", "train.steps=8", flags=["--resume"]) == 0
+    assert "going on from update 4" in capsys.readouterr().err
+    assert_same_weights(runs, "one", "whole")
+
+
 def test_where_every_checkpoint_is_damaged_nothing_is_begun_and_nothing_lost(runs, capsys):
     assert runs.train("one", "train.steps=8") == 0
     model = (runs.place / "one" / "model.safetensors").read_bytes()

@@ -18,7 +18,7 @@ from regard.cli.past import (
     Resume,
     begin_anew,
     check_output,
-    finish_beginning_anew,
+    finish_what_was_begun,
     how_to_go_on,
     past_of,
 )
@@ -113,7 +113,7 @@ class _Run:
             board=board,
             is_quiet=not parallel.is_first,
         )
-        self.parallel.first_alone(lambda: finish_beginning_anew(folder))
+        self.parallel.first_alone(lambda: finish_what_was_begun(folder))
         self.past = past_of(folder, resume, source)
         self.vocabulary: str | None = None  # what it is, once that is known
         self.checkpoint = self._begin()

@@ -12,7 +12,13 @@ from regard.bundle import Bundle, check_place
 from regard.config import Config
 from regard.data.prepare import vocabulary_print
 from regard.errors import ConfigError, ModelError
-from regard.train.checkpoint import Checkpoint, checkpoints, newest_checkpoint, write_checkpoint
+from regard.train.checkpoint import (
+    Checkpoint,
+    checkpoints,
+    finish_interrupted,
+    newest_checkpoint,
+    write_checkpoint,
+)
 from regard.train.folder import (
     check_network,
     check_same,
@@ -205,7 +211,7 @@ def past_of(folder: Path, resume: Resume, source: Bundle | None = None) -> Past:
 def check_output(output: Path, folder: Path) -> None:
     """Refuse to train what would in the end take the place of a model that is not this run's."""
     check_place(output)
-    has_begun = (folder / ANEW).exists() or checkpoints(folder / "checkpoints")
+    has_begun = (folder / ANEW).exists() or (folder / "checkpoints").exists()
     if (output / "MANIFEST.json").exists() and not has_begun:
         raise ConfigError(
             "{path} is a model already, and no run beside it made it; move it away, or name "
@@ -256,10 +262,16 @@ def begin_anew(folder: Path, beginning: Checkpoint, facts: Mapping[str, Any]) ->
     write_checkpoint(folder / ANEW, beginning)
     record(folder / ANEW, facts)
     _put_aside(folder / "checkpoints")
-    finish_beginning_anew(folder)
+    _finish_beginning_anew(folder)
 
 
-def finish_beginning_anew(folder: Path) -> None:
+def finish_what_was_begun(folder: Path) -> None:
+    """What a kill has left half done in a run folder: for whoever holds it, before all else."""
+    finish_interrupted(folder / "checkpoints")
+    _finish_beginning_anew(folder)
+
+
+def _finish_beginning_anew(folder: Path) -> None:
     """All that is left to do once the checkpoints are put aside; before, nothing has begun."""
     directory, beginning = folder / "checkpoints", folder / ANEW
     if not beginning.exists():
