@@ -351,6 +351,11 @@ def test_two_ranks_train_one_model(tmp_path, text, kind):
     settings = (*own, "train.steps=4", f"train.parallel={kind}", "train.patience=3")
     flags = [*text, *(word for setting in settings for word in ("--set", setting))]
     ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import atexit, os\n"
+        "if 'RANK' in os.environ:\n"
+        "    atexit.register(os.abort)  # as gloo's threads may, where Python shuts down\n"
+    )
     for more in ((), ("--set", "train.steps=6", "--resume")):
         done = subprocess.run(
             [
@@ -359,7 +364,7 @@ def test_two_ranks_train_one_model(tmp_path, text, kind):
             ],
             capture_output=True,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(tmp_path)},
             timeout=100,
         )
         assert done.returncode == 0, done.stderr[-3000:]

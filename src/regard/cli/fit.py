@@ -83,9 +83,10 @@ def run(
     try:
         lock = locked(folder) if parallel.is_first else nullcontext()
         with lock, others_told(), memory_told(config.train.tokens):
-            return _Run(config, output, folder, parallel, resume, source, wants_board).go()
+            code = _Run(config, output, folder, parallel, resume, source, wants_board).go()
     finally:
         parallel.leave()
+    return parallel.end(code)
 
 
 class _Run:
