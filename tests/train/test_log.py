@@ -132,6 +132,13 @@ def test_a_line_and_a_warning_are_in_the_language_of_the_person(tmp_path, capsys
     assert capsys.readouterr().err == f"{lines}     猫 → a cat\n"
 
 
+@pytest.mark.parametrize(("language", "line"), [("en", "a word\n"), ("zh", "一句话\n")])
+def test_a_handler_of_signals_speaks_past_the_console(tmp_path, capfd, language, line):
+    Log(tmp_path / "metrics.jsonl", 10, language=language).say_amid("a word", "一句话")
+    Log(tmp_path / "metrics.jsonl", 10, is_quiet=True).say_amid("a word", "一句话")
+    assert capfd.readouterr().err == line
+
+
 def test_a_full_disk_costs_one_warning(tmp_path, capsys):
     path = tmp_path / "metrics.jsonl"
     path.symlink_to("/dev/full")

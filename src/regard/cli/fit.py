@@ -34,7 +34,7 @@ from regard.train.allocator import keep_freed_memory
 from regard.train.average import RunningAverage
 from regard.train.checkpoint import Checkpoint
 from regard.train.folder import facts, folder_of, locked, record, recorded, spread
-from regard.train.leaving import Leaving, listening
+from regard.train.leaving import SAID, Leaving, listening
 from regard.train.log import Board, Log
 from regard.train.memory import fitting_tokens, memory_told
 from regard.train.objective import Objective
@@ -116,7 +116,7 @@ class _Run:
             self.parallel.wait()
         tokens = self._tokens(network)
         trainer = self._trainer(network, tokens)
-        with listening() as leaving, helped():
+        with listening(lambda: self.log.say_amid(*SAID)) as leaving, helped():
             judge = self._judge(leaving) if self.parallel.is_first else None
             self._fit(trainer, judge, leaving)
         if leaving.is_wanted:

@@ -8,6 +8,7 @@ import math
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,6 +32,8 @@ WORDS = {
 }
 
 
+# The live line goes, and the cursor comes back: nobody can show it once the process has fallen.
+ALONE = "\r\x1b[2K\x1b[?25h"
 MOST_WORDS = 60  # places on the screen for these, in either language
 
 
@@ -117,6 +120,15 @@ class Log:
     def warn(self, line: str, chinese: str) -> None:
         """The same, of what the person may want to do something about."""
         self.say(f"warning: {line}", f"警告：{chinese}")
+
+    def say_amid(self, line: str, chinese: str) -> None:
+        """The same from a handler of signals, which may have come in the middle of a line."""
+        if self.is_quiet:
+            return
+        is_drawn = self.is_live and not self.console.is_dumb_terminal
+        words = chinese if self.language == "zh" else line
+        with suppress(OSError):  # past the console, whose file cannot be entered twice
+            os.write(2, f"{ALONE if is_drawn else ''}{words}\n".encode())
 
     def _append(self, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         if self.is_quiet:
