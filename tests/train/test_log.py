@@ -47,6 +47,44 @@ def test_an_update_is_a_line_of_json_and_a_line_for_the_person(tmp_path, clock, 
     )
 
 
+@pytest.fixture
+def live(tmp_path, clock, monkeypatch):
+    """A log on a terminal, which shows what it is told to capture."""
+    monkeypatch.setenv("COLUMNS", "120")
+    log = Log(tmp_path / "metrics.jsonl", 1000)
+    log.is_live = True
+    return log
+
+
+def test_the_live_line_counts_every_update_and_its_words_stay(live):
+    live.progress(at(100))
+    live.count(101)
+    with live.console.capture() as captured:
+        live.console.print(live.bar.get_renderable())
+    assert " 101/1000 loss 2.5000 " in captured.get()
+
+
+def test_what_the_live_line_said_is_kept_once_if_asked(live):
+    with live.console.capture() as captured:
+        live.keep()
+        live.progress(at(100))
+        live.count(120)
+        live.keep()
+        live.keep()
+    assert captured.get() == " 100/1000  loss 2.5000  lr 1.00e-03  0 tokens/s  0:00 left\n"
+
+
+def test_what_is_no_terminal_is_told_of_no_update_between_its_lines(tmp_path, clock, capsys):
+    log = Log(tmp_path / "metrics.jsonl", 1000)
+    log.bar = None  # which nobody asks
+    log.progress(at(100))
+    said = capsys.readouterr().err
+    log.count(101)
+    log.keep()
+    assert said.count("\n") == 1
+    assert capsys.readouterr().err == ""
+
+
 def test_it_speaks_chinese(tmp_path, clock, capsys):
     log = Log(tmp_path / "metrics.jsonl", 10, language="zh")
     log.start(0, 0)

@@ -311,7 +311,11 @@ class _Run:
         def leave(trainer: Trainer) -> None:
             trainer.wants_to_stop = trainer.wants_to_stop or trainer.is_asked_to_stop()
 
-        trainer.is_asked_to_stop = lambda: _all_leave(self.parallel, leaving)
+        def is_asked() -> bool:  # after every update, where a hook would wait for the GPU
+            self.log.count(state.step)
+            return _all_leave(self.parallel, leaving)
+
+        trainer.is_asked_to_stop = is_asked
         trainer.hooks = [
             (settings.log_every, self.log.progress),
             (settings.log_every, save.look),

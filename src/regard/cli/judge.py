@@ -147,8 +147,11 @@ def validation(
         is_judged, score = trainer.parallel.agree(verdict).tolist()
         if scores and judge:
             log.write(trainer.state.step, {f"dev_{name}": value for name, value in scores.items()})
-            log.say(*dev_line(scores))
-            _show(judge, log, trainer.state.step)
+            log.keep()
+            english, chinese = dev_line(scores)
+            step = trainer.state.step
+            log.say(f"update {step}  {english}", f"第{step}次更新，{chinese}")
+            _show(judge, log, step)
         if is_judged:
             trainer.wants_to_stop = take_note(trainer.state, score, metric, patience)
             if trainer.wants_to_stop:

@@ -62,6 +62,7 @@ class Log:
         self.bar = Progress(*_columns(self.console, steps), console=self.console, transient=True)
         self.task = self.bar.add_task("", total=steps)
         self.is_live = self.console.is_terminal and not is_quiet
+        self.passing = ""  # what the live line says of an update
         self.is_warned = False
         self.started = self.last_time = time.monotonic()
         self.first_step = self.last_tokens = 0
@@ -92,10 +93,23 @@ class Log:
         self.write(state.step, {**numbers, "seconds": round(now - self.started, 3)})
         left = _duration(per_step * (self.steps - state.step))
         line = self.words.format(loss=trainer.last_loss, lr=lr, speed=speed, left=left)
+        whole = f"{state.step:>{len(str(self.steps))}}/{self.steps}  {line}"
         if self.is_live:
             self.bar.update(self.task, completed=state.step, description=line)
+            self.passing = whole
         else:
-            self.say(f"{state.step:>{len(str(self.steps))}}/{self.steps}  {line}")
+            self.say(whole)
+
+    def count(self, step: int) -> None:
+        """Where the live line is, between its words: nothing has to be waited for to know it."""
+        if self.is_live:
+            self.bar.update(self.task, completed=step)
+
+    def keep(self) -> None:
+        """What the live line says stays to be read, above what is said next."""
+        if self.passing:
+            self.say(self.passing)
+        self.passing = ""
 
     def pause(self, seconds: float) -> None:
         """Time that was not spent on updates does not count against their speed."""
