@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from regard.bundle import Bundle, check_place
+from regard.cli.ending import last_words
 from regard.cli.judge import Judge, dev_line, validation
 from regard.cli.keep import Saving, final_weights, snapshots, write_model
 from regard.cli.language import language
@@ -194,8 +195,11 @@ class _Run:
         elif self.source is not None:
             load_weights(network, source_weights(self.source, self.config.model))
         n_parameters = sum(p.numel() for p in network.parameters())
-        where = f"{self.precision}, {self.parallel.device}"
-        self.log.say(f"{n_parameters:,} parameters, {where}", f"{n_parameters:,}个参数，{where}")
+        precision, device = self.precision, self.parallel.device
+        self.log.say(
+            f"{n_parameters:,} parameters, {precision}, {device}",
+            f"{n_parameters:,}个参数，{precision}，{device}",
+        )
         return network.to(self.parallel.device)
 
     def _empty_network(self) -> Network:
@@ -368,14 +372,8 @@ class _Run:
             signature=judge.signature,
             decode=self.decode,
         )
-        minutes = (time.monotonic() - self.started) / 60
-        example = self.prepared.dev[0].src if self.prepared.dev else "…"
-        translate = f"regard translate --model {self.output} {_quoted(example)}"
-        plot = f"regard plot {self.folder}"
-        self.log.say(
-            f"done in {minutes:.1f} min: {self.output}\nnext: {translate}\n      {plot}",
-            f"用时{minutes:.1f}分钟：{self.output}\n接下来：{translate}\n        {plot}",
-        )
+        seconds = time.monotonic() - self.started
+        self.log.say(*last_words(self.prepared, self.output, self.folder, seconds))
 
 
 def _all_leave(parallel: Parallel, leaving: Leaving) -> bool:
@@ -396,9 +394,3 @@ def _board(folder: Path) -> Board:
         ) from None
     board: Board = SummaryWriter(str(folder))
     return board
-
-
-def _quoted(text: str) -> str:
-    import shlex
-
-    return shlex.quote(text)
