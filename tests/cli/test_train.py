@@ -119,7 +119,7 @@ def test_a_run_speaks_chinese(tmp_path, capsys, monkeypatch):
     others = [line for line in said if line not in commands]
     assert all(re.search("[\u4e00-\u9fff]", line) for line in others), others
     for words in (
-        r"200个句对（没有丢弃），2,000个用于评判，词表\d+和\d+",
+        r"200个句对，另有2,000个用于评判；共用词表\d+",
         r"[\d,]+个参数，float32，cpu",
         r"自第4次更新以来准确率没有更好：训练到此为止",
         rf"警告：{re.escape(str(newest))}已损坏，因此跳过",
@@ -240,7 +240,9 @@ def test_two_files_are_enough(tmp_path, text, capsys):
     small = ("model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.vocab_size=330")
     assert run("train", *text, "-o", output, *quick(*small)) == 0
     said = capsys.readouterr().err
-    kept, judged = re.search(r"^(\d+) pairs .*, (\d+) to judge by", said, re.MULTILINE).groups()
+    kept, judged = re.search(
+        r"^(\d+) pairs, (\d+) more held out to judge by", said, re.MULTILINE
+    ).groups()
     assert int(kept) + int(judged) == 400  # some were held out, and none of those was trained on
     assert 1 <= int(judged) <= 30
     bundle = open_bundle(output)

@@ -16,7 +16,7 @@ from regard.cli.judge import Judge, dev_line, validation
 from regard.cli.keep import Saving, final_weights, snapshots, write_model
 from regard.cli.language import language
 from regard.cli.past import Resume, begin_anew, finish_beginning_anew, how_to_go_on, past_of
-from regard.cli.prepare import data_line, prepared_data, source_weights
+from regard.cli.prepare import prepared_data, source_weights, tell_of_data
 from regard.config import Config
 from regard.data.feed import Batches, Place
 from regard.data.prepare import (
@@ -172,7 +172,7 @@ class _Run:
             self.vocabulary = vocabulary_print(place)
             if self.resume != "weights" or self.checkpoint is None:
                 record(self.folder, self._facts())
-            self.log.say(*data_line(prepared))
+            tell_of_data(prepared, self.config.data, self.log, is_new=not self.before)
             is_told = all(language for way in prepared.directions for language in way)
             if not is_told and not self.before:  # it cannot be told on the way
                 self.log.warn(

@@ -24,7 +24,7 @@ from regard.data.corpus import (
     read_pairs,
 )
 from regard.data.dataset import SIDES, PairDataset, build_dataset, fingerprint, open_dataset
-from regard.data.filters import filtered, pair_key
+from regard.data.filters import filtered, pair_key, pair_keys
 from regard.data.splits import DEV, TEST, part_names
 from regard.data.tasks import Split, examples
 from regard.errors import ConfigError, DataError, ModelError
@@ -147,17 +147,18 @@ def training_pairs(config: DataConfig, seed: int, dropped: Counter[str]) -> Iter
         pairs: Iterable[Pair] = _task_pairs(config, "train", seed, config.task_pairs)
     else:
         pairs = _mixed(config, seed, tally)
-    held_out = set()
-    if config.task == "none" and (config.drop_overlap or not _held_out_files(config, "dev")):
-        for split in ("dev", "test"):
-            held_out |= {pair_key(p.src, p.tgt) for p in read_split(config, split, seed)}
+    dev = test = set[int]()
+    is_chosen = not held_out_files(config, "dev")
+    if config.task == "none" and (config.drop_overlap or is_chosen):
+        dev, test = (pair_keys(read_split(config, split, seed)) for split in ("dev", "test"))
     yield from filtered(
         _directed(pairs, config),
         dropped,
         max_ratio=config.max_ratio,
         dedup=config.dedup,
         script=config.script,
-        overlap=held_out,
+        overlap=test if is_chosen else dev | test,
+        held_out=dev if is_chosen else frozenset(),
     )
     dropped.update(tally.counts)
 
@@ -167,7 +168,7 @@ def read_split(config: DataConfig, split: Split, seed: int) -> Iterator[Pair]:
     if config.task != "none":
         yield from _directed(_task_pairs(config, split, seed, HELD_OUT_PAIRS), config)
         return
-    places = _held_out_files(config, split)
+    places = held_out_files(config, split)
     for files in places:
         yield from _directed(read_pairs(files, on_bad=config.on_bad), config)
     if split == "dev" and not places:
@@ -245,7 +246,7 @@ def _train_files(config: DataConfig) -> list[CorpusFiles]:
     return [_find(place, config, "train") for place in config.train]
 
 
-def _held_out_files(config: DataConfig, split: str) -> list[CorpusFiles]:
+def held_out_files(config: DataConfig, split: str) -> list[CorpusFiles]:
     """Where a split lies: where the settings say, or beside the training files by its name."""
     if named := getattr(config, split):
         return [_find(named, config, split)]
@@ -263,7 +264,7 @@ def _held_out_files(config: DataConfig, split: str) -> list[CorpusFiles]:
 
 def _all_files(config: DataConfig) -> list[CorpusFiles]:
     """All that a dataset depends on: what is held out too, since it is left out of training."""
-    held_out = [f for split in ("dev", "test") for f in _held_out_files(config, split)]
+    held_out = [f for split in ("dev", "test") for f in held_out_files(config, split)]
     return [*_train_files(config), *held_out]
 
 
