@@ -212,6 +212,22 @@ def test_a_board_gets_every_number(tmp_path):
     assert seen == [("loss", 1.5, 3), ("lr", 0.1, 3)]
 
 
+def test_a_board_that_cannot_be_written_costs_one_warning(tmp_path, capsys):
+    def full(*scalar):
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "metrics.jsonl"
+    for language in ("en", "zh"):
+        log = Log(path, 10, board=SimpleNamespace(add_scalar=full), language=language)
+        for step in (1, 2):
+            log.write(step, {"loss": 1.5, "lr": 0.1})
+    assert capsys.readouterr().err == (
+        "warning: TensorBoard is given no more numbers: No space left on device\n"
+        "警告：不再写TensorBoard：No space left on device\n"
+    )
+    assert [row["step"] for row in lines(path)] == [1, 2, 1, 2]
+
+
 @pytest.mark.parametrize(("width", "has_bar"), [(80, False), (100, True)])
 def test_the_numbers_of_updates_are_never_cut_off(tmp_path, width, has_bar, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))

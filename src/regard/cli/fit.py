@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from regard.bundle import Bundle, check_place
+from regard.cli.board import TensorBoard
 from regard.cli.ending import last_words
 from regard.cli.judge import Judge, dev_line, validation
 from regard.cli.keep import Saving, final_weights, snapshots, write_model
@@ -36,7 +37,7 @@ from regard.train.average import RunningAverage
 from regard.train.checkpoint import Checkpoint
 from regard.train.folder import facts, folder_of, locked, record, recorded, spread
 from regard.train.leaving import SAID, Leaving, listening
-from regard.train.log import Board, Log
+from regard.train.log import Log
 from regard.train.memory import fitting_tokens, memory_told
 from regard.train.objective import Objective
 from regard.train.optim import make_optimizer, make_schedule
@@ -94,7 +95,7 @@ class _Run:
         self.config, self.output, self.folder = config, output, folder
         self.parallel, self.resume, self.source = parallel, resume, source
         self.precision = Precision(config.train.precision, parallel.device)
-        board = _board(folder / "tensorboard") if wants_board and parallel.is_first else None
+        board = TensorBoard(folder / "tensorboard") if wants_board and parallel.is_first else None
         self.log = Log(
             folder / "metrics.jsonl",
             config.train.steps,
@@ -383,14 +384,3 @@ def _all_leave(parallel: Parallel, leaving: Leaving) -> bool:
         if float(parallel.total(wanted)):
             leaving.signal = leaving.signal or signal.SIGTERM
     return leaving.is_wanted
-
-
-def _board(folder: Path) -> Board:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise ConfigError(
-            "the option --tensorboard needs a package: pip install 'regard[tensorboard]'"
-        ) from None
-    board: Board = SummaryWriter(str(folder))
-    return board

@@ -118,9 +118,16 @@ class Log:
     def write(self, step: int, numbers: Mapping[str, Any]) -> None:
         """One line of JSON, and the same to the board."""
         self._append(self.path, [{"step": step, **numbers}])
-        if self.board is not None and not self.is_quiet:
+        if self.board is None or self.is_quiet:
+            return
+        try:
             for name, value in numbers.items():
                 self.board.add_scalar(name, value, step)
+        except OSError as error:
+            self.board, reason = None, error.strerror or error
+            self.warn(
+                f"TensorBoard is given no more numbers: {reason}", f"不再写TensorBoard：{reason}"
+            )
 
     def write_samples(self, step: int, rows: Iterable[Mapping[str, str]]) -> None:
         """A line of JSON for each sentence."""
