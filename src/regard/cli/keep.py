@@ -187,10 +187,9 @@ def _better_alone(
 
 
 def _told_apart(a: float, b: float, metric: str) -> tuple[str, str]:
-    """Two scores as people write them, or in full if they would read the same."""
-    form = METRICS[metric][2]
-    if form.format(a) == form.format(b):
-        form = "{:g}"
+    """Two scores as people write them, with more decimals if they would read the same."""
+    forms = METRICS[metric][2], "{:.4g}"
+    form = next((form for form in forms if form.format(a) != form.format(b)), "{:g}")
     return form.format(a), form.format(b)
 
 
