@@ -196,6 +196,8 @@ def test_what_is_wrong_in_several_sections_is_said_together():
         ("model.attention_dropout=-1", "model.attention_dropout = -1 is no probability below 1"),
         ("model.n_heads=7", "model.d_model = 512 is not a multiple of model.n_heads = 7"),
         ("model.n_heads=[8, 7]", "model.d_model = 512 is not a multiple of model.n_heads[1] = 7"),
+        ("train.seed=-1", "train.seed = -1 must be at least 0"),
+        (f"train.seed={2**63}", f"train.seed = {2**63} must be below 2**63"),
         ("n_heads=8", 'override "n_heads=8" is not of the form section.name=value, '
          "such as model.n_layers=3"),
         ("model.n_heads", 'override "model.n_heads" is not of the form section.name=value, '

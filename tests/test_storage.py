@@ -1,4 +1,5 @@
 import fcntl
+import shutil
 import stat
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.storage import sha256, write_json, written_whole
+from regard.storage import put_back, sha256, write_json, written_whole
 
 
 def test_a_folder_appears_whole_and_readable(tmp_path):
@@ -106,18 +107,100 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
     assert [*tmp_path.iterdir()] == [place]
 
 
-def test_what_may_be_the_only_whole_folder_is_not_removed_before_there_is_another(tmp_path):
+BETWEEN = "rename = Path.rename; Path.rename = lambda *to: (rename(*to), kill())"
+
+
+@pytest.fixture
+def hidden(tmp_path):
+    """A place whose old and new folder a kill between the two renames left hidden."""
     place = tmp_path / "folder"
     with written_whole(place) as building:
         (building / "a").write_text("old")
-    between = "rename = Path.rename; Path.rename = lambda *to: (rename(*to), kill())"
-    left = left_behind(place, ends=between)
+    left = left_behind(place, ends=BETWEEN)
     assert [(path / "a").read_text() for path in left] == ["new", "old"]
-    with written_whole(place):
-        assert all(path.exists() for path in left)
+    assert not place.exists()
+    return place
+
+
+def test_what_a_kill_between_two_renames_hid_gets_its_name_back(hidden):
+    assert put_back(hidden)
+    assert (hidden / "a").read_text() == "old"
+    assert not put_back(hidden)
+    with written_whole(hidden) as building:
+        (building / "a").write_text("newer")
+    assert [*hidden.parent.iterdir()] == [hidden]
+    assert (hidden / "a").read_text() == "newer"
+
+
+def test_what_was_hidden_is_in_its_place_when_another_fails(hidden):
+    with pytest.raises(KeyboardInterrupt), written_whole(hidden):
+        raise KeyboardInterrupt
+    assert (hidden / "a").read_text() == "old"
+    assert [*hidden.parent.iterdir()] == [hidden]
+
+
+def test_what_is_hidden_for_a_moment_is_left_to_whoever_is_writing_it(tmp_path, monkeypatch):
+    place, rename, seen = tmp_path / "folder", Path.rename, []
     with written_whole(place):
         pass
-    assert [*tmp_path.iterdir()] == [place]
+
+    def looked_at(self, target):
+        moved = rename(self, target)
+        if self == place:
+            seen.append((place.exists(), put_back(place), place.exists()))
+        return moved
+
+    monkeypatch.setattr(Path, "rename", looked_at)
+    with written_whole(place) as building:
+        (building / "a").write_text("new")
+    assert seen == [(False, False, False)]
+    assert (place / "a").read_text() == "new"
+
+
+def test_a_folder_that_was_taken_away_later_does_not_come_back(tmp_path):
+    place = tmp_path / "folder"
+    for text in ("old", "new"):
+        with written_whole(place) as building:
+            (building / "a").write_text(text)
+    shutil.copytree(place, tmp_path / ".folder.12345678.draft.old")  # killed after both renames
+    shutil.rmtree(place)
+    assert not put_back(place)
+
+
+def test_where_nobody_can_lock_what_is_hidden_gets_its_name_back_too(hidden, monkeypatch):
+    def unable(*_):
+        raise OSError("no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", unable)
+    assert put_back(hidden)
+    assert (hidden / "a").read_text() == "old"
+
+
+def test_where_a_folder_cannot_be_put_back_nothing_is_removed(hidden, monkeypatch):
+    rename, left = Path.rename, sorted(hidden.parent.iterdir())
+
+    def unable(self, target):
+        if self.name.endswith(".old"):
+            raise OSError("read-only")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", unable)
+    assert not put_back(hidden)
+    with written_whole(hidden):
+        pass
+    assert sorted(hidden.parent.iterdir()) == sorted([*left, hidden])
+
+
+def test_where_a_link_leads_is_written_and_the_link_stays(tmp_path):
+    target, link = tmp_path / "disk" / "folder", tmp_path / "link"
+    target.mkdir(parents=True)
+    (target / "a").write_text("old")
+    link.symlink_to(target)
+    with written_whole(link) as building:
+        (building / "a").write_text("new")
+    assert link.readlink() == target
+    assert (target / "a").read_text() == "new"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "disk", "folder", "link"]
 
 
 def test_a_folder_that_is_being_made_is_left_to_its_maker(tmp_path):

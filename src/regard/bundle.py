@@ -18,7 +18,7 @@ from typing import Any
 from regard.config import ModelConfig
 from regard.errors import ModelError
 from regard.recipe import config_from_table
-from regard.storage import sha256, write_json, written_whole
+from regard.storage import is_mounted, put_back, sha256, write_json, written_whole
 from regard.text.tokenizer import Tokenizer, load_tokenizer
 
 FORMAT = 1
@@ -43,7 +43,7 @@ class Bundle:
 
 def open_bundle(path: Path) -> Bundle:
     """The model in a directory; every file is checked against the manifest first."""
-    if not path.is_dir():
+    if not path.is_dir() and not put_back(path):
         raise ModelError("there is no model directory {path}", path=path)
     _refuse_parts_of_runs(path)
     manifest = _read_json(path / "MANIFEST.json")
@@ -80,9 +80,23 @@ def _refuse_parts_of_runs(path: Path) -> None:
 
 def check_place(path: Path) -> None:
     """Refuse to put a model where something else is, before it has taken hours to make."""
-    if path.exists() and not (path / "MANIFEST.json").exists():
+    if path.is_symlink() and not path.exists() and not put_back(path):
+        raise ModelError(
+            "{path} is a link to {target}, which is not there; make that directory, remove the "
+            "link, or name another place with -o",
+            path=path,
+            target=path.readlink(),
+        )
+    if path.exists() and not (path / "MANIFEST.json").exists() and not _is_empty(path):
         raise ModelError(
             "{path} is there already and is no model; name another place with -o", path=path
+        )
+    if is_mounted(path):
+        raise ModelError(
+            "{path} is a mounted volume, whose place a model cannot take; name a folder in it "
+            "with -o, such as {inside}",
+            path=path,
+            inside=path / "model",
         )
 
 
@@ -105,6 +119,10 @@ def write_bundle(
         write_json(building / "config.json", {"model": asdict(model), **facts})
         (building / "README.md").write_text(card, encoding="utf-8")
         write_json(building / "MANIFEST.json", {"format": FORMAT, "files": _sums(building)})
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
 
 
 def _sums(directory: Path) -> dict[str, dict[str, Any]]:

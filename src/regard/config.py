@@ -317,6 +317,7 @@ class TrainConfig:
             "patience": 0,
             "workers": 0,
             "r_drop": 0,
+            "seed": 0,
         }
         for name, bound in least.items():
             value = getattr(self, name)
@@ -327,6 +328,8 @@ class TrainConfig:
                     value=value,
                     least=bound,
                 )
+        if self.seed >= 2**63:
+            yield ConfigError("train.seed = {value} must be below 2**63", value=self.seed)
         if any(step < 1 for step in self.snapshots):
             yield ConfigError(
                 "train.snapshots = {value} must be numbers of updates, the first of which is 1",

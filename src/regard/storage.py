@@ -17,10 +17,13 @@ from typing import Any
 def written_whole(place: Path) -> Iterator[Path]:
     """A new folder to write into, which takes the place of the old one when all went well.
 
-    A kill at any moment leaves the old folder or the new one, and at worst one of them under a
-    name that starts with a dot. What it leaves besides is removed when the place is next written.
+    A kill at any moment leaves the old folder or the new one, and at worst both under names that
+    start with a dot: `put_back` finds them. What else it leaves is removed when the place is next
+    written. Where a link leads, and not the link, is what is replaced.
     """
+    place = place.resolve() if place.is_symlink() else place
     place.parent.mkdir(parents=True, exist_ok=True)
+    put_back(place)
     _remove_left_behind(place)
     with _draft(place) as building:
         old = building.with_name(building.name + ".old")
@@ -39,6 +42,35 @@ def written_whole(place: Path) -> Iterator[Path]:
             shutil.rmtree(old, ignore_errors=True)
 
 
+def put_back(place: Path) -> bool:
+    """Give a folder its name again if a kill came between the two renames; whether it did.
+
+    Where a disk has no locks it is done too: else nobody would ever find what is hidden.
+    """
+    place = place.resolve() if place.is_symlink() else place
+    if place.exists():
+        return False
+    with suppress(OSError):  # its maker was quicker, or the disk is for reading only
+        left = [old for old in _hidden(place, ".old") if _is_abandoned(old.with_suffix(""))]
+        if left:
+            max(left, key=lambda old: old.stat().st_mtime).rename(place)
+            return True
+    return False
+
+
+def is_mounted(place: Path) -> bool:
+    """Whether a file system begins there, or is bound there: such a place cannot be replaced."""
+    place = place.resolve()
+    if place.is_mount():
+        return True
+    try:
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError:
+        return False  # no Linux, where most of what is bound is a file system of its own
+    escaped = os.fsencode(place).replace(b"\\", b"\\134").replace(b" ", b"\\040")
+    return any(line.split()[4] == escaped for line in lines)
+
+
 @contextmanager
 def _draft(place: Path) -> Iterator[Path]:
     """A new hidden folder, locked for as long as this process makes it."""
@@ -50,13 +82,33 @@ def _draft(place: Path) -> Iterator[Path]:
 
 def _remove_left_behind(place: Path) -> None:
     """Remove the drafts that nobody is making any more."""
-    drafts = list(place.parent.glob(f".{glob.escape(place.name)}.????????.draft*"))
-    if not place.exists() and any(draft.name.endswith(".old") for draft in drafts):
-        return  # a kill came between two renames, and one of these is all there is
-    for draft in drafts:
+    if not place.exists() and _hidden(place, ".old"):
+        return  # nobody could put it back, and it is all there is
+    for draft in _hidden(place, "*"):
         with suppress(OSError), _locked(draft) as is_ours:
             if is_ours:
                 shutil.rmtree(draft, ignore_errors=True)
+
+
+def _hidden(place: Path, ending: str) -> list[Path]:
+    return list(place.parent.glob(f".{glob.escape(place.name)}.????????.draft{ending}"))
+
+
+def _is_abandoned(draft: Path) -> bool:
+    """Whether a draft is there, not moved to its place, and no process is at work on it."""
+    try:
+        handle = os.open(draft, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # no locks on this disk
+        return True
+    finally:
+        os.close(handle)
+    return True
 
 
 @contextmanager

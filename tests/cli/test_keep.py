@@ -108,6 +108,19 @@ def test_a_save_hashes_what_it_writes_and_nothing_else(tmp_path, monkeypatch):
     assert steps(tmp_path) == [8, 7, 6, 5, 3, 2]
 
 
+def test_a_checkpoint_that_is_there_is_written_again_only_if_it_was_judged_since(tmp_path):
+    settings = TrainConfig(steps=9, save_every=1)
+    save_all(tmp_path, [None, None], settings)
+    place = checkpoints(tmp_path)[0]
+    written = place.stat().st_ino
+    running = Running(2)
+    for expected, score in ((True, None), (False, 3.0)):
+        save = Saving(tmp_path, settings, Said(), saved=TrainState(step=2))
+        save(running if score is None else running.judged(score))
+        save.finish()
+        assert (place.stat().st_ino == written) == expected
+
+
 @pytest.mark.parametrize("settings", [{}, {"ema": 0.9}, {"patience": 1}, {"average": 2}])
 def test_the_last_weights_are_chosen_without_hashing_what_is_not_used(
     tmp_path, monkeypatch, settings

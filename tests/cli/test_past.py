@@ -1,5 +1,6 @@
 import json
 import shutil
+import sys
 import tomllib
 
 import pytest
@@ -125,6 +126,82 @@ def test_text_that_a_run_did_not_begin_with_is_refused_by_its_name_alone(tmp_pat
     capsys.readouterr()
     assert run("train", *text, "-o", tmp_path / "model", "--resume") == 2
     assert capsys.readouterr().err.startswith("error: data.train was [")
+
+
+def test_a_task_can_be_left_for_text_of_ones_own_by_the_weights_alone(tmp_path, text, capsys):
+    out = "-o", tmp_path / "model"
+    task = sets("data.task=numerals", "data.task_pairs=200", "data.tokenizer=char")
+    assert run("train", *out, *task, *sets(*SMALL, "train.steps=4", "model.n_layers=1")) == 0
+    capsys.readouterr()
+    assert run("train", *text, *out, "--resume") == 2
+    assert (
+        'data.task was "numerals" when this run began and is "none" now' in capsys.readouterr().err
+    )
+    assert run("train", *text, *out, "--resume-weights-only") == 0
+    assert settings_of(tmp_path / "model.run")["data"]["task"] == "none"
+
+
+def test_where_there_are_no_weights_none_can_be_taken(tmp_path, text, capsys):
+    assert run("train", *text, "-o", tmp_path / "m", "--resume-weights-only") == 2
+    assert capsys.readouterr().err == (
+        f"error: {tmp_path / 'm.run'} has no checkpoint whose weights could be taken; leave out "
+        "--resume-weights-only to begin there\n"
+    )
+
+
+def test_a_model_whose_run_is_gone_is_not_trained_over(tmp_path, text, capsys):
+    asked = ("train", *text, "-o", tmp_path / "m", *sets(*SMALL, "train.steps=4"))
+    assert run(*asked) == 0
+    shutil.rmtree(tmp_path / "m.run")
+    before = weights(tmp_path / "m")
+    for flag in ((), ("--resume",)):
+        capsys.readouterr()
+        assert run(*asked, *flag) == 2
+        assert capsys.readouterr().err == (
+            f"error: {tmp_path / 'm'} is a model already, and no run beside it made it; move it "
+            "away, or name another place with -o\n"
+        )
+    assert weights(tmp_path / "m") == before
+
+
+def test_the_commands_of_a_run_are_kept_the_first_and_those_that_went_on(
+    tmp_path, text, monkeypatch
+):
+    def asked(*words):
+        monkeypatch.setattr(sys, "argv", ["regard", *map(str, words)])
+        assert run(*words) == 0
+
+    first = "train", *text, "-o", tmp_path / "m", *sets(*SMALL, "train.steps=4")
+    asked(*first)
+    for steps in (6, 8):
+        asked("train", "-o", tmp_path / "m", "--resume", *sets(f"train.steps={steps}"))
+    facts = json.loads((tmp_path / "m.run" / "run.json").read_text())
+    assert facts["command"] == ["regard", *map(str, first)]
+    assert [each["update"] for each in facts["resumed"]] == [4, 6]
+    assert facts["resumed"][1]["command"][-1] == "train.steps=8"
+
+
+def test_a_model_that_will_go_another_way_is_told_of(tmp_path, text, capsys):
+    old = tmp_path / "old"
+    assert run("train", *text, "-o", old, *sets(*SMALL, "train.steps=4")) == 0
+    back = "--src", text[3], "--tgt", text[1]
+    for named, is_told in ((text, False), (back, True)):
+        capsys.readouterr()
+        tuned = tmp_path / f"tuned-{is_told}"
+        assert run("train", "--from", old, *named, "-o", tuned, *sets("train.steps=1")) == 0
+        warning = f"{old} translates xx → yy, and with this text it becomes yy → xx"
+        assert (warning in capsys.readouterr().err) == is_told
+
+
+def test_a_section_that_is_none_is_refused_beside_a_model_and_a_size_too(tmp_path, text, capsys):
+    assert run("train", *text, "-o", tmp_path / "old", *sets(*SMALL, "train.steps=1")) == 0
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text("model = 3\n")
+    for more in (("--from", tmp_path / "old"), ("--size", "tiny")):
+        capsys.readouterr()
+        assert run("train", recipe, *more, "-o", tmp_path / "m") == 2
+        sentence = "error: model = 3 must be a section of settings, [model]\n"
+        assert capsys.readouterr().err == sentence
 
 
 def test_going_on_and_beginning_anew_are_not_asked_for_at_once(tmp_path, capsys):

@@ -221,6 +221,7 @@ def test_a_place_that_holds_something_else_is_refused_before_training(
 ):
     monkeypatch.setenv("REGARD_LANG", "en")
     (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter").touch()
     assert train(tmp_path / "thesis") == 4
     assert capsys.readouterr().err == (
         f"error: {tmp_path / 'thesis'} is there already and is no model; "
@@ -335,6 +336,8 @@ def test_a_smaller_model_begins_with_the_layers_of_a_larger_one(tmp_path, text, 
         (("r.toml", "--src", "a.zh", "--tgt", "a.en"),
          "a recipe and --src are two ways to say what to train on; choose one"),
         (("--src", "no.zh", "--tgt", "no.en"), "there is no file no.zh"),
+        (("--src", "a.zh", "--tgt", "./a.zh"),
+         "a.zh is both --src and --tgt; give a text and its translation"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_trained_on_is_one_sentence(arguments, sentence, capsys, monkeypatch):

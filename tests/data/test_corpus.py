@@ -241,6 +241,18 @@ def test_a_corpus_that_is_not_clear_is_refused_with_what_there_is(tmp_path):
             find_corpus(place, "zh", "en")
 
 
+def test_a_directory_where_a_file_belongs_is_told_where_it_goes(tmp_path):
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "b.en").touch()
+    sentence = (
+        f"{tmp_path / 'corpus'} is a directory, but --src and --tgt take files; a directory with "
+        f'both sides goes by data.train = ["{tmp_path / "corpus"}"]'
+    )
+    for two in (("corpus", "b.en"), ("b.en", "corpus")):
+        with pytest.raises(DataError, match=f"^{re.escape(sentence)}$"):
+            find_corpus(",".join(str(tmp_path / name) for name in two), None, None)
+
+
 def test_a_missing_file_is_named_with_what_the_recipe_knows_of_it():
     assert str(missing_file_error("train.zh.gz", None)) == "there is no file train.zh.gz"
     assert str(missing_file_error("train.zh.gz", {})) == "there is no file train.zh.gz"

@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -238,6 +239,42 @@ def test_a_folder_without_a_dataset_or_with_half_of_one_is_refused(tmp_path):
         open_dataset(directory)
 
 
+def flip_last_byte(path):
+    *first, last = path.read_bytes()
+    path.write_bytes(bytes([*first, last ^ 1]))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["src.ends.npy", "src.text_ends.npy", "tgt.ends.npy", "tgt.text_ends.npy", "lines.npy",
+     "langs.npy"],
+)  # fmt: skip
+def test_a_flipped_byte_of_a_place_is_noticed(tmp_path, name):
+    build(tmp_path / "data")
+    path = tmp_path / "data" / name
+    flip_last_byte(path)
+    with refuses(f"{path} is not the file it was when the dataset was built; build it again"):
+        open_dataset(tmp_path / "data")
+
+
+def test_a_dataset_of_another_format_is_none(tmp_path, monkeypatch):
+    build(tmp_path / "data")
+    monkeypatch.setattr("regard.data.dataset.FORMAT", 3)
+    with refuses(f"{tmp_path / 'data'} holds no dataset"):
+        open_dataset(tmp_path / "data")
+
+
+def test_a_spoilt_dataset_is_built_again_in_its_place(tmp_path):
+    directory = tmp_path / "data"
+    build(directory)
+    (directory / "dataset.json").unlink()
+    (directory / ".stray").write_text("left by a file browser")
+    assert len(build(directory)) == 4
+    for path in directory.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert len(build(directory)) == 4
+
+
 def test_a_build_that_fails_leaves_the_older_dataset_and_no_rubbish(tmp_path):
     directory = tmp_path / "data"
     build(directory)
@@ -277,7 +314,9 @@ def test_a_folder_that_is_no_dataset_is_never_replaced(tmp_path):
     directory = tmp_path / "data"
     directory.mkdir()
     (directory / "train.zh").write_text("precious")
-    with refuses(f"{directory} is there already and is no dataset; name another place for it"):
+    with refuses(
+        f"{directory} is there already and is no dataset; move it away, or name another place"
+    ):
         build(directory)
     assert (directory / "train.zh").read_text() == "precious"
 
@@ -285,7 +324,14 @@ def test_a_folder_that_is_no_dataset_is_never_replaced(tmp_path):
 def test_facts_that_are_no_facts_are_no_dataset(tmp_path):
     directory = tmp_path / "data"
     build(directory)
-    for facts in ("{}", "[]"):
+    whole = json.loads((directory / "dataset.json").read_text())
+    changed = [
+        {**whole, "dtypes": {"src": "uint99", "tgt": "uint16"}},
+        {**whole, "sizes": 3},
+        {**whole, "languages": ["fr"]},
+        {name: value for name, value in whole.items() if name != "sum"},
+    ]
+    for facts in ("{}", "[]", "[" * 100_000, "\x00", *map(json.dumps, changed)):
         (directory / "dataset.json").write_text(facts)
         with refuses(f"{directory} holds no dataset"):
             open_dataset(directory)

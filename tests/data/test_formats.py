@@ -285,6 +285,22 @@ def test_unequal_line_counts_are_told_with_the_place_where_lengths_part(tmp_path
         list(read_plain(tgt, src, 1_000_000, Counter()))
 
 
+def test_a_file_that_just_ends_is_told_to(tmp_path):
+    lines = ["x" * (7 * i % 50 + 1) for i in range(300)]
+    src = written(tmp_path / "train.de", "".join(line + "\n" for line in lines))
+    tgt = written(tmp_path / "train.en", "".join(line * 2 + "\n" for line in lines[:60]))
+    with refuses(
+        f"{src} has 300 lines but {tgt} has 60; lines are pairs, so they must match: "
+        f"{tgt} ends after line 60"
+    ):
+        list(read_plain(src, tgt, 1_000_000, Counter()))
+    with refuses(
+        f"{tgt} has 60 lines but {src} has 300; lines are pairs, so they must match: "
+        f"{tgt} ends after line 60"
+    ):
+        list(read_plain(tgt, src, 1_000_000, Counter()))
+
+
 def test_very_unequal_line_counts_are_told_without_a_place(tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "MAX_SHIFT", 1)
     src, tgt = written(tmp_path / "train.de", "a\nb\nc\n"), written(tmp_path / "train.en", "a")

@@ -1,6 +1,9 @@
 import re
+import resource
 import shutil
 from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +17,7 @@ from regard.data.prepare import (
     training_pairs,
     vocabulary_print,
 )
-from regard.errors import ConfigError, DataError
+from regard.errors import ConfigError, DataError, ResourceError
 from regard.text.normalize import Normalizer
 from regard.text.tokenizer import train_tokenizer
 
@@ -98,6 +101,26 @@ def test_a_dataset_is_built_once_and_again_only_when_something_changed(corpus, t
     write(corpus / "a", "train", ZH[:50], EN[:50])
     assert len(prepare(settings, tmp_path / "run", progress=calls.append).dataset) == 47
     assert calls
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def replaced(path):
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [cut, replaced, Path.unlink, lambda path: path.write_text("{}")])
+@pytest.mark.parametrize("name", ["dataset.json", "lines.npy", "src.ends.npy", "tgt.ids"])
+def test_a_dataset_is_built_again_whatever_of_it_is_spoilt(corpus, tmp_path, name, spoil):
+    ids = prepare(config(corpus, "b"), tmp_path).dataset.src[1].tolist()
+    spoil(tmp_path / "dataset" / name)
+    calls = []
+    again = prepare(config(corpus, "b"), tmp_path, progress=calls.append).dataset
+    assert calls
+    assert again.src[1].tolist() == ids
 
 
 def test_a_changed_test_set_is_a_changed_dataset(corpus, tmp_path):
@@ -251,6 +274,74 @@ def test_what_another_process_prepared_is_opened_and_nothing_is_written(corpus, 
     assert len(found.dataset) == len(made.dataset) == 117
     with pytest.raises(DataError):
         opened(config(corpus, "b"), place)
+
+
+def test_what_a_kill_left_half_replaced_is_no_vocabulary_of_any_text(corpus, tmp_path, monkeypatch):
+    place, own = tmp_path / "data", config(corpus, "a", joint=False)
+    whole = prepare(own, place)
+    save = type(whole.src_tokenizer).save
+
+    def killed(self, folder):
+        save(self, folder)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(whole.src_tokenizer), "save", killed)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(config(corpus, "b", joint=False, vocab_size=300), place)
+    monkeypatch.undo()
+    again = prepare(own, place)
+    assert again.src_tokenizer.vocab == whole.src_tokenizer.vocab
+    assert again.dataset.src[3].tolist() == whole.dataset.src[3].tolist()
+
+
+def test_a_spoilt_note_of_what_a_vocabulary_was_made_of_is_like_none(corpus, tmp_path):
+    whole = prepare(config(corpus, "a"), tmp_path)
+    (tmp_path / "src_tokenizer" / "made_of").write_bytes(b"\xff\xff")
+    again = prepare(config(corpus, "a"), tmp_path)
+    assert again.src_tokenizer.vocab == whole.src_tokenizer.vocab
+
+
+@contextmanager
+def no_file_above(n_bytes):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def refuses_to_write(folder, reason):
+    sentence = (
+        f"what is prepared for training cannot be written to {folder}: {reason}; free some space "
+        "there, or name another place with -o"
+    )
+    return pytest.raises(ResourceError, match=f"^{re.escape(sentence)}$")
+
+
+def test_a_disk_that_is_full_is_named_with_what_would_help(corpus, tmp_path):
+    place = tmp_path / "data"
+    with refuses_to_write(place, "File too large"), no_file_above(100):
+        prepare(config(corpus, "a"), place)
+    assert prepare(config(corpus, "a"), place).dataset
+
+
+def test_a_writer_that_says_only_how_much_it_wrote_is_told_likewise(corpus, tmp_path, monkeypatch):
+    def save(path, array):
+        raise OSError("9 requested and 0 written")
+
+    monkeypatch.setattr("regard.data.dataset.np.save", save)
+    with refuses_to_write(tmp_path / "data", "9 requested and 0 written"):
+        prepare(config(corpus, "a"), tmp_path / "data")
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "denied", "a.zh"), BrokenPipeError(32, "x")])
+def test_what_has_nothing_to_do_with_a_full_disk_is_not_told_as_one(corpus, tmp_path, error):
+    def progress(n_pairs):
+        raise error
+
+    with pytest.raises(type(error)):
+        prepare(config(corpus, "a"), tmp_path / "data", progress=progress)
 
 
 def test_both_directions_need_a_vocabulary_that_can_be_asked_for_them(corpus, tmp_path):

@@ -149,6 +149,15 @@ def test_a_sharded_run_of_two_ranks_goes_on_with_another_number(runs, n_ranks):
     assert losses[0][0] - losses[0][-1] > 0.1  # or it would prove little
 
 
+def test_a_refusal_is_said_once_and_no_rank_speaks_of_the_dead(runs):
+    assert runs.train("one", "train.steps=4") == 0
+    group = forked(runs, "one", "train.steps=8", "train.seed=2", n_ranks=2)
+    assert [rank.end(100) for rank in group] == [2, 2]
+    said = group[0].said()  # of both
+    assert said.count("error: ") == 1
+    assert "train.seed was 1 when this run began and is 2 now" in said
+
+
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_ranks_that_torchrun_starts_anew_end_with_the_weights_of_those_never_killed(

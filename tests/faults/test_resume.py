@@ -145,6 +145,39 @@ def test_a_vocabulary_that_was_lost_is_never_replaced_by_another(runs, capsys):
     assert vocabulary_print(runs.folder("tuned") / "data") == words
 
 
+def test_weights_whose_words_nobody_knows_are_not_given_others(runs, capsys):
+    assert runs.train("old", "train.steps=4") == 0
+    folder = runs.folder("old")
+    shutil.rmtree(folder / "data")
+    (folder / "run.json").unlink()
+    runs.write_corpus(150)
+    capsys.readouterr()
+    assert runs.train("old", "train.steps=4", flags=[ANEW]) == 4
+    assert capsys.readouterr().err == (
+        f"error: {folder} has neither run.json nor data, so nobody knows the vocabulary of its "
+        "weights; name a model that has it with --from\n"
+    )
+    model = runs.place / "model"
+    (runs.place / "old").rename(model)
+    assert runs.train("old", "train.steps=4", flags=[ANEW, "--from", str(model)]) == 0
+    said = capsys.readouterr().err
+    assert f"the weights are those of {folder}, not of {model}" in said
+    assert "run.json cannot be read: make sure that these weights were trained in" in said
+
+
+def test_a_run_remembers_the_model_it_began_with_and_no_other(runs, capsys):
+    for name in ("old", "other"):
+        assert runs.train(name, "train.steps=4") == 0
+    old, other = (["--from", str(runs.place / name)] for name in ("old", "other"))
+    assert runs.train("tuned", "train.steps=4", flags=old) == 0
+    capsys.readouterr()
+    for flag, said in (("--resume", 1), (ANEW, 1)):
+        assert runs.train("tuned", "train.steps=8", flags=[flag, *other]) == 0
+        assert capsys.readouterr().err.count("the weights are those of") == said
+        facts = json.loads((runs.folder("tuned") / "run.json").read_text())
+        assert facts["from"] == str(runs.place / "old")
+
+
 def test_weights_that_do_not_fit_leave_their_run_as_it_was(runs, capsys):
     assert runs.train("one", "train.steps=4") == 0
     before = sorted(path.name for path in runs.folder("one").iterdir())
@@ -239,6 +272,11 @@ def test_a_run_whose_record_is_lost_is_not_gone_on_with_blindly(runs, capsys):
     assert runs.train("one", "train.steps=8", flags=[ANEW]) == 0
 
 
+def without(facts, section, name):
+    left = {key: value for key, value in facts["config"][section].items() if key != name}
+    return {**facts, "config": {**facts["config"], section: left}}
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -247,6 +285,10 @@ def test_a_run_whose_record_is_lost_is_not_gone_on_with_blindly(runs, capsys):
         lambda facts: {**facts, "config": {**facts["config"], "data": None}},
         lambda facts: {**facts, "ranks": "2"},
         lambda facts: {**facts, "versions": {}},
+        lambda facts: {**facts, "decode": [1]},
+        lambda facts: without(facts, "train", "steps"),
+        lambda facts: without(facts, "data", "train"),
+        lambda facts: {**facts, "config": {**facts["config"], "train": {"steps": "x"}}},
     ],
 )
 def test_a_record_that_somebody_spoilt_is_one_that_cannot_be_read(runs, capsys, spoil):

@@ -10,14 +10,26 @@ from typing import Any
 
 import torch
 
-from regard.bundle import Bundle, check_place
+from regard.bundle import Bundle
 from regard.cli.board import TensorBoard
 from regard.cli.ending import last_words
 from regard.cli.judge import Judge, dev_line, validation
 from regard.cli.keep import Saving, final_weights, snapshots, write_model
 from regard.cli.language import language
-from regard.cli.past import Resume, begin_anew, finish_beginning_anew, how_to_go_on, past_of
-from regard.cli.prepare import prepared_data, source_weights, tell_of_data
+from regard.cli.past import (
+    Resume,
+    begin_anew,
+    check_output,
+    finish_beginning_anew,
+    how_to_go_on,
+    past_of,
+)
+from regard.cli.prepare import (
+    prepared_data,
+    source_weights,
+    tell_of_data,
+    tell_of_languages,
+)
 from regard.config import Config
 from regard.data.feed import Batches, Place
 from regard.data.prepare import (
@@ -35,7 +47,7 @@ from regard.model.weights import load_weights
 from regard.train.allocator import keep_freed_memory
 from regard.train.average import RunningAverage
 from regard.train.checkpoint import Checkpoint
-from regard.train.folder import facts, folder_of, locked, record, recorded, spread
+from regard.train.folder import folder_of, locked, record, recorded, spread
 from regard.train.leaving import SAID, Leaving, listening
 from regard.train.log import Log
 from regard.train.memory import fitting_tokens, memory_told
@@ -58,10 +70,10 @@ def run(
     wants_board: bool = False,
 ) -> int:
     """Prepare, fit, save; the exit code."""
-    check_place(output)
+    folder = folder_of(output)
+    check_output(output, folder)
     if not config.data.train and config.data.task == "none":
         raise nothing_to_train_on()
-    folder = folder_of(output)
     parallel = Parallel(config.train.parallel, config.train.device)
     if resume == "weights" and parallel.is_restart:
         raise ConfigError(
@@ -103,9 +115,9 @@ class _Run:
             board=board,
             is_quiet=not parallel.is_first,
         )
-        self.before: dict[str, Any] | None = None  # what the run began with that goes on here
+        self.parallel.first_alone(lambda: finish_beginning_anew(folder))
+        self.past = past_of(folder, resume, source)
         self.vocabulary: str | None = None  # what it is, once that is known
-        self.decode: dict[str, Any] | None = None  # how the model it began with is to be asked
         self.checkpoint = self._begin()
         self.prepared = self._prepare()
 
@@ -113,9 +125,8 @@ class _Run:
         """Train, and leave the model behind."""
         network = self._network()
         if self.resume == "weights" and self.checkpoint is not None:
-            if self.parallel.is_first:
-                begin_anew(self.folder, self.checkpoint, self._facts())
-            self.parallel.wait()
+            checkpoint = self.checkpoint
+            self.parallel.first_alone(lambda: begin_anew(self.folder, checkpoint, self._facts()))
         tokens = self._tokens(network)
         trainer = self._trainer(network, tokens)
         with listening(lambda: self.log.say_amid(*SAID)) as leaving, helped():
@@ -130,36 +141,25 @@ class _Run:
 
     def _begin(self) -> Checkpoint | None:
         """What to go on from; every rank reads it, the first one asks whether it may be."""
-        if self.parallel.is_first:
-            finish_beginning_anew(self.folder)
-        self.parallel.wait()
-        past = past_of(self.folder, self.resume)
-        self.before = past.goes_on
-        self.is_model_wanted = past.is_model_wanted(self.config)
-        self.decode = (self.source.facts if self.source else past.before or {}).get("decode")
-        self.began = self.before["ranks"] if self.before else self.parallel.ranks
-        if self.parallel.is_first:
+
+        def ask() -> None:
             now = self._facts()
-            past.ask({**now, "ranks": self.parallel.ranks}, self.log)
-            if self.resume != "weights" or not past.places:
+            self.past.ask({**now, "ranks": self.parallel.ranks}, self.log)
+            if self.resume != "weights":
                 record(self.folder, now)
-        self.parallel.wait()
-        checkpoint = past.checkpoint(self.log)
-        self.vocabulary = past.vocabulary if checkpoint is not None else None
+
+        self.parallel.first_alone(ask)
+        checkpoint = self.past.checkpoint(self.log)
+        self.vocabulary = self.past.vocabulary if checkpoint is not None else None
         return checkpoint
 
     def _facts(self) -> dict[str, Any]:
-        """What the run is made of; some of it only that which it began with can tell."""
-        made = facts(self.config, self._text, self.began, self.parallel.device)
-        before = self.before or {}
-        if before and self.config.train.tokens == "auto":  # found out when the run began
-            made["config"]["train"]["tokens"] = before["config"]["train"]["tokens"]
-        if before and self.is_model_wanted:  # its end is still where it was
-            made["config"]["train"]["steps"] = before["config"]["train"]["steps"]
-        words = self.vocabulary or before.get("vocabulary")
-        source = str(self.source.path.resolve()) if self.source else before.get("from")
-        known = {"vocabulary": words, "decode": self.decode, "from": source}
-        return {**made, **{name: value for name, value in known.items() if value}}
+        return self.past.facts(self.config, self._text, self.parallel, self.vocabulary)
+
+    @property
+    def _decode(self) -> dict[str, Any] | None:
+        """How the model it began with is to be asked."""
+        return self.past.origin.get("decode")
 
     @cached_property
     def _text(self) -> str:
@@ -167,25 +167,20 @@ class _Run:
 
     def _prepare(self) -> Prepared:
         """The dataset: made by the first rank, found by the others."""
-        place = self.folder / "data"
-        if self.parallel.is_first:
-            prepared = prepared_data(self.config, place, self.source, vocabulary=self.vocabulary)
+        place, found = self.folder / "data", []
+
+        def make() -> None:
+            found.append(prepared_data(self.config, place, self.source, vocabulary=self.vocabulary))
             self.vocabulary = vocabulary_print(place)
-            if self.resume != "weights" or self.checkpoint is None:
+            if self.resume != "weights":
                 record(self.folder, self._facts())
-            tell_of_data(prepared, self.config.data, self.log, is_new=not self.before)
-            is_told = all(language for way in prepared.directions for language in way)
-            if not is_told and not self.before:  # it cannot be told on the way
-                self.log.warn(
-                    "the text does not say its languages, and BLEU takes it for English; "
-                    "give --set data.src_lang=… --set data.tgt_lang=…",
-                    "文本没有说明语言，BLEU会当作英文来分词；"
-                    "请用--set data.src_lang=… --set data.tgt_lang=…说明",
-                )
-        self.parallel.wait()
-        if not self.parallel.is_first:
-            prepared = opened(self.config.data, place, seed=self.config.train.seed)
-        return prepared
+            is_new = not self.past.goes_on
+            tell_of_data(found[0], self.config.data, self.log, is_new=is_new)
+            if is_new:  # it cannot be told on the way
+                tell_of_languages(found[0], self.source, self.log)
+
+        self.parallel.first_alone(make)
+        return found[0] if found else opened(self.config.data, place, seed=self.config.train.seed)
 
     def _network(self) -> Network:
         """The network as it begins: fresh, with another model's weights, or a checkpoint's."""
@@ -269,9 +264,10 @@ class _Run:
 
     def _trainer(self, network: Network, tokens: int) -> Trainer:
         settings, checkpoint, ranks = self.config.train, self.checkpoint, self.parallel.ranks
-        accumulate = spread(settings.accumulate, self.began, ranks)
+        began = self.past.began(ranks)
+        accumulate = spread(settings.accumulate, began, ranks)
         state = checkpoint.state if checkpoint is not None else TrainState()
-        place = state.place.among(ranks, before=state.ranks or self.began)
+        place = state.place.among(ranks, before=state.ranks or began)
         objective = self._objective(network)
         if is_compiled(settings.compile, self.parallel.device, settings.batching):
             is_alone = ranks == 1 and accumulate == 1
@@ -310,7 +306,7 @@ class _Run:
 
     def _fit(self, trainer: Trainer, judge: Judge | None, leaving: Leaving) -> None:
         settings, state = self.config.train, trainer.state
-        save = Saving(self.folder / "checkpoints", settings, self.log)
+        save = Saving(self.folder / "checkpoints", settings, self.log, saved=state)
         validate = validation(judge, self.log, metric=settings.metric, patience=settings.patience)
 
         def leave(trainer: Trainer) -> None:
@@ -326,12 +322,14 @@ class _Run:
             (settings.log_every, save.look),
             (settings.validate_every, validate),
             (settings.validate_every, leave),  # whoever asks while it validates waits no more
-            *snapshots(self.folder / "snapshots", self.config, self.prepared, self.log),
+            *snapshots(
+                self.folder / "snapshots", self.config, self.prepared, self.log, self._decode
+            ),
             (settings.save_every, save),  # last: what a kill before it cuts short is done again
             (settings.validate_every, save),
         ]
         has_stopped = settings.patience and state.stale >= settings.patience  # of itself
-        if has_stopped or self.is_model_wanted:
+        if has_stopped or self.past.is_model_wanted(self.config):
             return
         if self.checkpoint is not None and state.step:
             self.log.say(f"going on from update {state.step}", f"从第{state.step}次更新继续")
@@ -371,7 +369,7 @@ class _Run:
             scores=scores,
             beam=beam,
             signature=judge.signature,
-            decode=self.decode,
+            decode=self._decode,
         )
         seconds = time.monotonic() - self.started
         self.log.say(*last_words(self.prepared, self.output, self.folder, seconds))

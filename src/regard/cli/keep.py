@@ -44,18 +44,27 @@ class Saving:
     while the run goes on; only the next save and the end of the run wait for it.
     """
 
-    def __init__(self, directory: Path, settings: "TrainConfig", log: "Log") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: "TrainConfig",
+        log: "Log",
+        saved: "TrainState | None" = None,  # of the checkpoint that the run goes on from
+    ) -> None:
         self.directory, self.settings, self.log = directory, settings, log
         self._whole: set[Path] = set()  # what was found whole once is not hashed again
         self._thread = ThreadPoolExecutor(1, "saving")
         self._writing: tuple[int, Future[None]] | None = None
-        self._saved_at = 0
+        self._saved = _judged(saved) if saved else (0, 0)
 
     def __call__(self, trainer: "Trainer") -> None:
-        """Begin to write a checkpoint, once the one before it is written; one for each update."""
-        if trainer.state.step == self._saved_at:
+        """Begin to write a checkpoint, once the one before it is written; one for each update.
+
+        Another only if it was judged since: the run was stopped before that could be done.
+        """
+        if _judged(trainer.state) == self._saved:
             return
-        self._saved_at = trainer.state.step
+        self._saved = _judged(trainer.state)
         self._await()
         checkpoint = trainer.checkpoint()  # every rank gives its share
         if trainer.parallel.is_first:
@@ -100,6 +109,11 @@ class Saving:
         if place not in self._whole and is_whole(place):
             self._whole.add(place)
         return place in self._whole
+
+
+def _judged(state: "TrainState") -> tuple[int, int]:
+    """What tells a checkpoint from the one before it."""
+    return state.step, state.score_step
 
 
 def _wanted(written: Path, settings: "TrainConfig", verify: Callable[[Path], bool]) -> list[Path]:
@@ -238,7 +252,11 @@ def write_model(
 
 
 def snapshots(
-    folder: Path, config: "Config", prepared: "Prepared", log: "Log"
+    folder: Path,
+    config: "Config",
+    prepared: "Prepared",
+    log: "Log",
+    decode: Mapping[str, Any] | None = None,
 ) -> list[tuple[int, Callable[["Trainer"], None]]]:
     """A hook for each named update: the model as it was then, ready to translate and to look at."""
 
@@ -249,7 +267,11 @@ def snapshots(
                 place = folder / f"step-{step:08d}"
                 chosen = f"update {step}", f"第{step}次更新"
                 try:
-                    write_model(place, config, prepared, weights, trainer.state, chosen=chosen)
+                    write_model(
+                        *(place, config, prepared, weights, trainer.state),
+                        chosen=chosen,
+                        decode=decode,
+                    )
                 except (OSError, ResourceError) as error:
                     log.warn(
                         f"the snapshot of update {step} could not be kept: {error}",

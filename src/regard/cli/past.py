@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from regard.bundle import Bundle, check_place
 from regard.config import Config
 from regard.data.prepare import vocabulary_print
 from regard.errors import ConfigError, ModelError
@@ -16,11 +17,13 @@ from regard.train.folder import (
     check_network,
     check_same,
     differences,
+    facts,
     ignored_words,
     record,
     recorded,
 )
 from regard.train.log import Log
+from regard.train.parallel import Parallel
 from regard.train.state import TrainState
 
 Resume = Literal["no", "all", "weights"]
@@ -35,6 +38,7 @@ class Past:
     resume: Resume
     places: list[Path]  # of its checkpoints, the newest first
     before: dict[str, Any] | None  # what it was recorded to be made of, where that is wanted
+    source: Bundle | None = None  # the model named by --from
 
     @property
     def goes_on(self) -> dict[str, Any] | None:
@@ -47,8 +51,21 @@ class Past:
         return int(self.places[0].name.removeprefix("step-")) if self.places else 0
 
     @property
+    def origin(self) -> dict[str, Any]:
+        """The model that its weights began with, and how that is to be asked, if there was one.
+
+        Weights that are here already did not begin with what is named only now.
+        """
+        known = self.before or {}
+        if self.before is None and self.source is not None:
+            known = {**self.source.facts, "from": str(self.source.path.resolve())}
+        return {name: known[name] for name in ("from", "decode") if known.get(name)}
+
+    @property
     def vocabulary(self) -> str | None:
         """What its weights know; of a run that did not write it down, what is there."""
+        if not self.places or self.resume == "no":
+            return None
         if self.before and "vocabulary" in self.before:
             return str(self.before["vocabulary"])
         with suppress(OSError):
@@ -60,8 +77,32 @@ class Past:
         before, steps = self.goes_on, config.train.steps
         return before is not None and steps <= max(1, self.reached) and steps < _steps(before)
 
+    def began(self, ranks: int) -> int:
+        """Among how many ranks it began."""
+        return int(self.goes_on["ranks"]) if self.goes_on else ranks
+
+    def facts(
+        self, config: Config, text: str, parallel: Parallel, vocabulary: str | None
+    ) -> dict[str, Any]:
+        """What the run is made of; some of it only that which it began with can tell."""
+        made = facts(config, text, self.began(parallel.ranks), parallel.device)
+        before = self.goes_on or {}
+        if before:
+            made |= _commands(before, self.reached, made["command"])
+        if before and config.train.tokens == "auto":  # found out when the run began
+            made["config"]["train"]["tokens"] = before["config"]["train"]["tokens"]
+        if self.is_model_wanted(config):  # its end is still where it was
+            made["config"]["train"]["steps"] = _steps(before)
+        words = vocabulary or before.get("vocabulary")
+        return {**made, **({"vocabulary": words} if words else {}), **self.origin}
+
     def ask(self, now: Mapping[str, Any], log: Log) -> None:
         """Whether it may go on from there as what it is now, or begin where nothing is."""
+        if self.places and self.source is not None and self.resume != "no":
+            log.warn(
+                f"the weights are those of {self.folder}, not of {self.source.path}",
+                f"权重来自{self.folder}，而不是{self.source.path}",
+            )
         match self.resume:
             case "no" if self.places:
                 raise ConfigError(
@@ -77,6 +118,8 @@ class Past:
                         f"the weights keep their vocabulary: {ignored} is ignored",
                         f"权重沿用原来的词表：{ignored}不起作用",
                     )
+            case "weights" if self.places:
+                self._ask_for_words(log)
             case "all" if self.places:
                 self._ask_to_go_on(now, log)
             case "all" | "weights" if not self.places:
@@ -89,19 +132,37 @@ class Past:
         if changed := ", ".join(differences(self.before, now)):
             log.warn(f"this will not repeat to the bit: {changed}", f"结果不会逐位重现：{changed}")
 
+    def _ask_for_words(self, log: Log) -> None:
+        """Weights of which no record is left: their words, at least, must be those they know."""
+        if self.vocabulary is None and self.source is None:
+            raise ModelError(
+                "{folder} has neither run.json nor data, so nobody knows the vocabulary of its "
+                "weights; name a model that has it with --from",
+                folder=self.folder,
+            )
+        log.warn(
+            f"{self.folder / 'run.json'} cannot be read: make sure that these weights were trained "
+            "in the network of these settings",
+            f"无法读取{self.folder / 'run.json'}：请确认这些权重就是按这些设置的网络训练的",
+        )
+
     def _ask_to_begin(self, now: Mapping[str, Any]) -> None:
-        """What was to go on from a model is not to begin from chance instead."""
+        """What was to go on from something is not to begin from chance instead."""
         begun = recorded(self.folder)
-        if begun is None:
-            return
-        if "from" in begun and "from" not in now:
+        if begun and "from" in begun and "from" not in now:
             raise ConfigError(
                 "{folder} was begun with --from {model} and has no checkpoint yet; give --from "
                 "again, or name another place with -o",
                 folder=self.folder,
                 model=begun["from"],
             )
-        if self.resume == "all" and _steps(now) == 1 < _steps(begun):
+        if self.resume == "weights":
+            raise ConfigError(
+                "{folder} has no checkpoint whose weights could be taken; leave out "
+                "--resume-weights-only to begin there",
+                folder=self.folder,
+            )
+        if begun and _steps(now) == 1 < _steps(begun):
             raise ConfigError(
                 "{folder} has no checkpoint yet to make a model of; leave out --resume to begin "
                 "again with train.steps = 1",
@@ -134,10 +195,23 @@ class Past:
         return found
 
 
-def past_of(folder: Path, resume: Resume) -> Past:
+def past_of(folder: Path, resume: Resume, source: Bundle | None = None) -> Past:
     """What there is in a run folder."""
     places = checkpoints(folder / "checkpoints")
-    return Past(folder, resume, places, recorded(folder) if places and resume != "no" else None)
+    before = recorded(folder) if places and resume != "no" else None
+    return Past(folder, resume, places, before, source)
+
+
+def check_output(output: Path, folder: Path) -> None:
+    """Refuse to train what would in the end take the place of a model that is not this run's."""
+    check_place(output)
+    has_begun = (folder / ANEW).exists() or checkpoints(folder / "checkpoints")
+    if (output / "MANIFEST.json").exists() and not has_begun:
+        raise ConfigError(
+            "{path} is a model already, and no run beside it made it; move it away, or name "
+            "another place with -o",
+            path=output,
+        )
 
 
 def facts_before(folder: Path, *, is_text_named: bool) -> dict[str, Any] | None:
@@ -153,6 +227,12 @@ def facts_before(folder: Path, *, is_text_named: bool) -> dict[str, Any] | None:
     if facts is None and is_there and not is_text_named:
         raise _unknown(folder)
     return facts if has_got_on or not is_text_named else None
+
+
+def _commands(before: Mapping[str, Any], reached: int, command: list[str]) -> dict[str, Any]:
+    """The command that began the run, and those that went on with it, each from its update."""
+    later = [*before.get("resumed", []), {"update": reached, "command": command}]
+    return {"command": before["command"], "resumed": later}
 
 
 def _steps(facts: Mapping[str, Any]) -> int:

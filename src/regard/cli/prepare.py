@@ -9,7 +9,8 @@ from torch import Tensor
 from regard.bundle import Bundle
 from regard.cli.language import language
 from regard.config import Config, DataConfig, ModelConfig
-from regard.data.prepare import Prepared, held_out_files, prepare
+from regard.data.files import held_out_files
+from regard.data.prepare import Prepared, prepare
 from regard.decode.engines.torch import read_weights
 from regard.model.weights import with_fewer_layers
 from regard.processors import n_processors
@@ -114,6 +115,24 @@ def _judged_by(prepared: Prepared, config: DataConfig) -> tuple[str, str]:
     if config.task != "none":
         return f"{n:,} more to judge by", f"另有{n:,}个用于评判"
     return f"{n:,} more held out to judge by", f"另留出{n:,}个用于评判"
+
+
+def tell_of_languages(prepared: Prepared, source: Bundle | None, log: Log) -> None:
+    """Warn of what nobody will notice before the model is asked."""
+    ways = prepared.directions
+    if not all(language for way in ways for language in way):
+        log.warn(
+            "the text does not say its languages, and BLEU takes it for English; "
+            "give --set data.src_lang=… --set data.tgt_lang=…",
+            "文本没有说明语言，BLEU会当作英文来分词；"
+            "请用--set data.src_lang=… --set data.tgt_lang=…说明",
+        )
+    elif source and (known := source.facts.get("directions")) and [*ways[0]] not in known:
+        was, will = (" → ".join(way) for way in (known[0], ways[0]))
+        log.warn(
+            f"{source.path} translates {was}, and with this text it becomes {will}",
+            f"{source.path}的方向是{was}，用这些文本训练后会变成{will}",
+        )
 
 
 def source_weights(source: Bundle, wanted: ModelConfig) -> dict[str, Tensor]:

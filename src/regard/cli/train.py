@@ -104,6 +104,10 @@ def settings(
     """
     if (src is None) != (tgt is None):
         raise ConfigError("give --src and --tgt together, or a recipe")
+    if src is not None and tgt is not None and src.resolve() == tgt.resolve():
+        raise ConfigError(
+            "{path} is both --src and --tgt; give a text and its translation", path=src
+        )
     if recipe is not None and src is not None:
         raise ConfigError("a recipe and --src are two ways to say what to train on; choose one")
     if source is not None and size is not None:
@@ -125,10 +129,10 @@ def settings(
             steps = config_table(None, overrides).get("train", {}).get("steps")
             steps = steps if type(steps) is int and steps > 0 else None  # else refused by and by
             table = _of_text(place, size, steps, is_tuned=source is not None)
-    if network is not None:
-        table["model"] = {**network, **_changeable(table.get("model", {}))}
-    if size is not None:
-        table["model"] = {**table.get("model", {}), **SIZES[size]}
+    chosen = table.get("model", {})
+    if isinstance(chosen, dict):  # else refused by and by
+        known = {**network, **_changeable(chosen)} if network else chosen
+        table["model"] = {**known, **(SIZES[size] if size else {})}
     config = config_from_table(config_table(None, overrides, table))
     if source is not None:
         _check_network(source, config.model)
@@ -160,11 +164,11 @@ def _of_place(place: str, before: dict[str, Any], resume: "Resume") -> dict[str,
     """What changes with the text; a run that goes on has told of its languages."""
     from regard.data.corpus import find_corpus
 
-    if before["train"] == [place]:
+    if list(before["train"]) == [place]:
         return {}
     found = find_corpus(place, None, None)
     told = {"src_lang": found.src_lang, "tgt_lang": found.tgt_lang} if resume == "weights" else {}
-    return {"train": [place], "weights": [], **{k: v for k, v in told.items() if v}}
+    return {"train": [place], "weights": [], "task": "none", **{k: v for k, v in told.items() if v}}
 
 
 def _check_network(source: "Bundle", wanted: ModelConfig) -> None:
@@ -172,18 +176,21 @@ def _check_network(source: "Bundle", wanted: ModelConfig) -> None:
     was, will = asdict(source.model), asdict(wanted)
     faults = [
         ConfigError(
-            "model.{name} is {found} in {path} and cannot become {wanted}; with --from only "
-            "dropout can be changed, and model.n_layers made smaller",
+            "model.{name} = {found} cannot become {wanted}",
             name=name,
             found=shown(was[name]),
-            path=source.path,
             wanted=shown(will[name]),
         )
         for name in was
         if was[name] != will[name] and name not in _changeable(was)
     ]
     if faults:
-        raise ConfigError("{faults}", faults=tuple(faults))
+        raise ConfigError(
+            "{faults}; with --from {path} only dropout can be changed, and model.n_layers made "
+            "smaller",
+            faults=tuple(faults),
+            path=source.path,
+        )
 
 
 def _fitting(config: Config) -> Config:

@@ -250,6 +250,12 @@ def _one_file(path: Path, src_lang: str | None, tgt_lang: str | None) -> CorpusF
 
 def _two_files(src: Path, tgt: Path, src_lang: str | None, tgt_lang: str | None) -> CorpusFiles:
     for path in (src, tgt):
+        if path.is_dir():
+            raise DataError(
+                "{path} is a directory, but --src and --tgt take files; a directory with both "
+                'sides goes by data.train = ["{path}"]',
+                path=path,
+            )
         if not path.is_file():
             raise missing_file_error(path, None)
     names = [bare_path(path).suffix.lstrip(".") for path in (src, tgt)]

@@ -3,23 +3,18 @@
 A dataset is a folder. Each side has its ids and its text end to end, and where each sentence ends;
 the text is kept because a sampled segmentation is made anew in every epoch. `dataset.json` is
 written last and holds the fingerprint of all that went in, so a half-built folder is no dataset and
-a changed corpus, tokenizer or setting is noticed.
+a changed corpus, tokenizer or setting is noticed. It vouches for itself and for the bytes of every
+array of places; of ids and text, which are as large as the corpus, it knows the sizes alone.
 """
 
 import gc
 import hashlib
 import json
-import multiprocessing
-import signal
 from array import array
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.corpus import Pair
-from regard.errors import DataError, ResourceError
-from regard.storage import write_json, written_whole
-from regard.text.tokenizer import Tokenizer, load_tokenizer
+from regard.data.encoded import encode_all
+from regard.errors import DataError
+from regard.storage import sha256, write_json, written_whole
+from regard.text.tokenizer import Tokenizer
 
-FORMAT = 1
-CHUNK = 4096  # pairs that a worker is given at a time
+FORMAT = 2
+READING = 1  # how files become pairs: part of what runs remember of their text
 SIDES = ("src", "tgt")
-FACTS = {"fingerprint", "sizes", "dtypes", "languages", "dropped"}
+ARRAYS = [f"{side}.{kind}.npy" for side in SIDES for kind in ("ends", "text_ends")]
+ARRAYS += ["lines.npy", "langs.npy"]
+MARKS = ("dataset.json", *ARRAYS, *(f"{side}.ids" for side in SIDES))  # what nothing else has
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def fingerprint(
 ) -> str:
     """What a dataset depends on, in 64 digits: every byte of its files, and how they were read."""
     digest = hashlib.blake2b(digest_size=32)
-    digest.update(json.dumps([FORMAT, settings], sort_keys=True, default=str).encode())
+    digest.update(json.dumps([READING, settings], sort_keys=True, default=str).encode())
     paths = [*files, *(path for folder in tokenizers for path in sorted(folder.iterdir()))]
     for path in paths:
         with path.open("rb") as file:
@@ -100,11 +98,10 @@ def open_dataset(directory: Path, expected: str | None = None) -> PairDataset:
             directory=directory,
         )
     for name, size in facts["sizes"].items():
-        path = directory / name
-        if not path.exists() or path.stat().st_size != size:
+        if not _is_as_built(directory / name, size, facts["sums"].get(name)):
             raise DataError(
                 "{path} is not the file it was when the dataset was built; build it again",
-                path=path,
+                path=directory / name,
             )
     src, tgt = (_open_side(directory, side, facts["dtypes"][side]) for side in SIDES)
     return PairDataset(
@@ -120,11 +117,25 @@ def open_dataset(directory: Path, expected: str | None = None) -> PairDataset:
 def _read_facts(directory: Path) -> dict[str, Any]:
     try:
         facts = json.loads((directory / "dataset.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         facts = None
-    if not isinstance(facts, dict) or not facts.keys() >= FACTS:
+    if (
+        not isinstance(facts, dict)
+        or facts.pop("sum", None) != _sum(facts)
+        or facts["format"] != FORMAT
+    ):
         raise DataError("{directory} holds no dataset", directory=directory)
     return facts
+
+
+def _sum(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _is_as_built(path: Path, size: int, digest: str | None) -> bool:
+    if not path.is_file() or path.stat().st_size != size:
+        return False
+    return digest is None or sha256(path) == digest
 
 
 def build_dataset(
@@ -143,9 +154,9 @@ def build_dataset(
 
     `dropped` counts what filters on the way leave out, and is kept with the dataset.
     """
-    if directory.exists() and not (directory / "dataset.json").exists():
+    if directory.exists() and not _may_be_replaced(directory):
         raise DataError(
-            "{directory} is there already and is no dataset; name another place for it",
+            "{directory} is there already and is no dataset; move it away, or name another place",
             directory=directory,
         )
     with written_whole(directory) as building:
@@ -153,26 +164,16 @@ def build_dataset(
             tokenizer.save(building / f"{side}_tokenizer")
         facts = _write(building, pairs, (src_tokenizer, tgt_tokenizer), max_len, workers, progress)
         facts["dropped"] = dict(facts["dropped"] + (dropped or Counter()))
-        write_json(building / "dataset.json", {**facts, "fingerprint": fingerprint})
+        facts["fingerprint"] = fingerprint
+        write_json(building / "dataset.json", {**facts, "sum": _sum(facts)})
     return open_dataset(directory, fingerprint)
 
 
-@dataclass(frozen=True, slots=True)
-class _EncodedSide:
-    ids: bytes
-    lens: "array[int]"
-    text: bytes
-    text_lens: "array[int]"
-
-
-@dataclass(frozen=True, slots=True)
-class _Encoded:
-    """What a worker makes of a chunk of pairs."""
-
-    sides: tuple[_EncodedSide, _EncodedSide]
-    lines: "array[int]"
-    langs: list[str]
-    dropped: Counter[str]
+def _may_be_replaced(directory: Path) -> bool:
+    """Whether it is empty, or a dataset, or was one before something in it was spoilt."""
+    if not directory.is_dir():
+        return False
+    return not any(directory.iterdir()) or any((directory / name).exists() for name in MARKS)
 
 
 def _write(
@@ -196,7 +197,7 @@ def _write(
             for side in SIDES
             for kind in ("ids", "text")
         }
-        encoded = _encode_all(building, _chunks(pairs), tokenizers, dtypes, max_len, workers)
+        encoded = encode_all(building, pairs, tokenizers, dtypes, max_len, workers)
         for chunk in stack.enter_context(closing(encoded)):
             for i, side in enumerate(SIDES):
                 files[f"{side}.ids"].write(chunk.sides[i].ids)
@@ -221,6 +222,7 @@ def _write(
         "languages": list(languages),
         "dtypes": dict(zip(SIDES, dtypes, strict=True)),
         "sizes": {path.name: path.stat().st_size for path in stored},
+        "sums": {name: sha256(building / name) for name in ARRAYS},
     }
 
 
@@ -234,146 +236,6 @@ def _without_collector() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    pairs = iter(pairs)
-    while chunk := list(islice(pairs, CHUNK)):
-        yield chunk
-
-
-def _encode_all(
-    building: Path,
-    chunks: Iterator[list[Pair]],
-    tokenizers: tuple[Tokenizer, Tokenizer],
-    dtypes: tuple[str, ...],
-    max_len: int,
-    workers: int,
-) -> Generator[_Encoded]:
-    """Chunks in their order, by one process or several; no more in flight than workers can hold."""
-    if workers <= 1:
-        yield from (_encode(chunk, tokenizers, dtypes, max_len) for chunk in chunks)
-        return
-
-    readers: deque[Connection] = deque()  # in the order of their chunks
-    with ExitStack() as stack:
-        first = list(islice(chunks, workers))
-        readers.extend(stack.enter_context(_reader(building, dtypes, max_len)) for _ in first)
-        for reader, chunk in zip(readers, first, strict=True):  # all have begun: one waits for none
-            _send(reader, chunk)
-        while readers:
-            reader, following = readers.popleft(), next(chunks, None)
-            done = _received(reader)
-            if following is not None:
-                _send(reader, following)
-                readers.append(reader)
-            yield done
-
-
-@contextmanager
-def _reader(building: Path, dtypes: tuple[str, ...], max_len: int) -> Iterator[Connection]:
-    """The line to a new process that reads; it ends when nobody is at our end any more.
-
-    Each has a line of its own. In a pool they share one, and a process that is killed while it
-    sends leaves half a message there, for the rest of which the pool waits for ever.
-    """
-    fresh = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
-    own, other = fresh.Pipe()
-    process = fresh.Process(target=_read, args=(other, building, dtypes, max_len), daemon=True)
-    with own:
-        with other, _deaf_thread() as starter:
-            starter.submit(process.start).result()
-        try:
-            yield own
-        finally:
-            process.terminate()
-            process.join()
-
-
-def _deaf_thread() -> ThreadPoolExecutor:
-    """A thread whose processes never hear Ctrl-C: what it blocks they inherit, even as they start.
-
-    The main thread hears it, ends them, and cannot be interrupted while one is half begun.
-    """
-    resource_tracker.ensure_running()  # else it starts with the first, and unblocks the signal
-    return ThreadPoolExecutor(
-        1, "deaf", signal.pthread_sigmask, (signal.SIG_BLOCK, {signal.SIGINT})
-    )
-
-
-def _send(reader: Connection, chunk: list[Pair]) -> None:
-    with _death_told():
-        reader.send(chunk)
-
-
-def _received(reader: Connection) -> _Encoded:
-    with _death_told():
-        done: _Encoded | Exception = reader.recv()
-    if isinstance(done, Exception):
-        raise done
-    return done
-
-
-@contextmanager
-def _death_told() -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, OSError) as error:  # there is nobody at the other end
-        raise ResourceError(
-            "a process that reads the text has died, perhaps for want of memory; free some of it, "
-            "or let the run have fewer processors, as with taskset"
-        ) from error
-
-
-def _read(line: Connection, building: Path, dtypes: tuple[str, ...], max_len: int) -> None:
-    both: tuple[Tokenizer, Tokenizer] | None = None  # loaded once: large to send with every chunk
-    with suppress(EOFError, OSError):  # whoever asked is gone
-        while True:
-            chunk = line.recv()
-            try:
-                both = both or (
-                    load_tokenizer(building / "src_tokenizer"),
-                    load_tokenizer(building / "tgt_tokenizer"),
-                )
-                done: _Encoded | Exception = _encode(chunk, both, dtypes, max_len)
-            except Exception as error:
-                done = error
-            line.send(done)
-
-
-def _encode(
-    chunk: list[Pair], tokenizers: tuple[Tokenizer, Tokenizer], dtypes: Sequence[str], max_len: int
-) -> _Encoded:
-    texts = [[pair.src for pair in chunk], [pair.tgt for pair in chunk]]
-    encoded = [t.encode_all(lines) for t, lines in zip(tokenizers, texts, strict=True)]
-    kinds = [_drop_kind(src, tgt, max_len) for src, tgt in zip(*encoded, strict=True)]
-    kept = [i for i, kind in enumerate(kinds) if kind is None]
-    src, tgt = (
-        _encoded_side([ids[i] for i in kept], [lines[i] for i in kept], dtype)
-        for ids, lines, dtype in zip(encoded, texts, dtypes, strict=True)
-    )
-    return _Encoded(
-        (src, tgt),
-        array("q", (chunk[i].line for i in kept)),
-        [chunk[i].tgt_lang for i in kept],
-        Counter(kind for kind in kinds if kind is not None),
-    )
-
-
-def _encoded_side(sentences: list[list[int]], texts: list[str], dtype: str) -> _EncodedSide:
-    raw = [text.encode() for text in texts]
-    return _EncodedSide(
-        np.fromiter(chain.from_iterable(sentences), dtype=dtype).tobytes(),
-        array("q", map(len, sentences)),
-        b"".join(raw),
-        array("q", map(len, raw)),
-    )
-
-
-def _drop_kind(src: list[int], tgt: list[int], max_len: int) -> str | None:
-    if len(src) > max_len or len(tgt) > max_len:
-        return "max_len"
-    return None if src and tgt else "empty"
 
 
 def _ends(lens: "array[int]") -> NDArray[np.int64]:

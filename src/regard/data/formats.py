@@ -332,6 +332,17 @@ def _uneven(src: Path, tgt: Path, n_src: int, n_tgt: int) -> DataError:
             tgt=tgt,
             n_tgt=n_tgt,
         )
+    if region[1] == max(n_src, n_tgt):  # up to its end, nothing speaks for a gap before it
+        return DataError(
+            "{src} has {n_src} lines but {tgt} has {n_tgt}; lines are pairs, so they must match: "
+            "{shorter} ends after line {last}",
+            src=src,
+            n_src=n_src,
+            tgt=tgt,
+            n_tgt=n_tgt,
+            shorter=src if n_src < n_tgt else tgt,
+            last=min(n_src, n_tgt),
+        )
     return DataError(
         "{src} has {n_src} lines but {tgt} has {n_tgt}; lines are pairs, so they must match: "
         "by their lengths they part between lines {first} and {last}",

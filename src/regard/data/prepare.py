@@ -5,30 +5,23 @@
 What is there already and was made of the same things is used again.
 """
 
+import errno
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from regard.config import DataConfig
-from regard.data.corpus import (
-    CorpusFiles,
-    Pair,
-    Tally,
-    find_corpus,
-    missing_file_error,
-    mix,
-    read_pairs,
-)
+from regard.data.corpus import Pair, Tally, mix, read_pairs
 from regard.data.dataset import SIDES, PairDataset, build_dataset, fingerprint, open_dataset
+from regard.data.files import all_files, check_sums, held_out_files, read_files, train_files
 from regard.data.filters import filtered, pair_key, pair_keys
-from regard.data.splits import DEV, TEST, part_names
 from regard.data.tasks import Split, examples
-from regard.errors import ConfigError, DataError, ModelError
-from regard.storage import sha256
+from regard.errors import ConfigError, DataError, ModelError, ResourceError
 from regard.text.normalize import Normalizer
 from regard.text.saved import RECORD
 from regard.text.sentences import split_sentences
@@ -37,6 +30,7 @@ from regard.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 GIVEN = "given"  # what tokenizers were made of that came with a model
 HELD_OUT_PAIRS = 2000  # of a generated task, for each of dev and test
 HELD_OUT_SHARE, MOST_HELD_OUT = 50, 1000  # one pair in so many, for dev, where none is given
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, None)
 TASK_LANGUAGES = {"numerals": ("zh", "en")}
 
 
@@ -66,48 +60,49 @@ def prepare(
     Tokenizers are trained on the corpus unless they are given: a model that goes on learning keeps
     its own. `vocabulary` is the print of the one that weights belong to: no other will do.
     """
-    _check_sums(config)
-    files = _read_files(config)
+    check_sums(config)
+    files = read_files(config)
     settings = _settings(config, seed)
     folders = tokenizer_folders(directory)
     made_of = fingerprint(files, [], settings) if tokenizers is None else GIVEN
-    if vocabulary is not None:
-        src, tgt = _kept(directory, vocabulary) or _made_again(
-            directory, vocabulary, tokenizers or _trained(config, seed), made_of
-        )
-    elif tokenizers is None:
-        src, tgt = _tokenizers(config, folders, seed, made_of)
-    else:
-        src, tgt = tokenizers
-        _save(tokenizers, folders, made_of)
-    _check_languages(config, src)
-    dev = list(read_split(config, "dev", seed))
-    print_of = fingerprint(files, folders, settings)
-    try:
-        dataset = open_dataset(directory / "dataset", print_of)
-    except DataError:
-        dropped: Counter[str] = Counter()
-        pairs = training_pairs(config, seed, dropped)
-        if config.long == "split":
-            pairs = split_long(pairs, src, tgt, config.max_len)
-        dataset = build_dataset(
-            directory / "dataset",
-            pairs,
-            src,
-            tgt,
-            fingerprint=print_of,
-            max_len=config.max_len,
-            workers=workers,
-            progress=progress,
-            dropped=dropped,
-        )
+    with _full_disk_told(directory):
+        if vocabulary is not None:
+            src, tgt = _kept(directory, vocabulary) or _made_again(
+                directory, vocabulary, tokenizers or _trained(config, seed), made_of
+            )
+        elif tokenizers is None:
+            src, tgt = _tokenizers(config, folders, seed, made_of)
+        else:
+            src, tgt = tokenizers
+            _save(tokenizers, folders, made_of)
+        _check_languages(config, src)
+        dev = list(read_split(config, "dev", seed))
+        print_of = fingerprint(files, folders, settings)
+        try:
+            dataset = open_dataset(directory / "dataset", print_of)
+        except DataError:
+            dropped: Counter[str] = Counter()
+            pairs = training_pairs(config, seed, dropped)
+            if config.long == "split":
+                pairs = split_long(pairs, src, tgt, config.max_len)
+            dataset = build_dataset(
+                directory / "dataset",
+                pairs,
+                src,
+                tgt,
+                fingerprint=print_of,
+                max_len=config.max_len,
+                workers=workers,
+                progress=progress,
+                dropped=dropped,
+            )
     return Prepared(dataset, src, tgt, dev, _directions(config))
 
 
 def opened(config: DataConfig, directory: Path, *, seed: int = 1) -> Prepared:
     """What another process has prepared there; nothing is written."""
     folders = tokenizer_folders(directory)
-    print_of = fingerprint(_read_files(config), folders, _settings(config, seed))
+    print_of = fingerprint(read_files(config), folders, _settings(config, seed))
     return Prepared(
         open_dataset(directory / "dataset", print_of),
         load_tokenizer(folders[0]),
@@ -137,7 +132,7 @@ def nothing_to_train_on() -> ConfigError:
 
 def text_print(config: DataConfig, seed: int) -> str:
     """What the pairs depend on, in 64 digits: every byte of their files, and how they are read."""
-    return fingerprint(_read_files(config), [], _settings(config, seed))
+    return fingerprint(read_files(config), [], _settings(config, seed))
 
 
 def training_pairs(config: DataConfig, seed: int, dropped: Counter[str]) -> Iterator[Pair]:
@@ -209,7 +204,7 @@ def _directed(pairs: Iterable[Pair], config: DataConfig) -> Iterator[Pair]:
 
 
 def _mixed(config: DataConfig, seed: int, tally: Tally) -> Iterator[Pair]:
-    corpora = _train_files(config)
+    corpora = train_files(config)
     if not corpora:
         raise nothing_to_train_on()
     weights = config.weights or (1.0,) * len(corpora)
@@ -231,45 +226,15 @@ def _task_pairs(config: DataConfig, split: Split, seed: int, n_pairs: int) -> It
 
 def _chosen(config: DataConfig) -> Iterator[Pair]:
     """Training pairs for a development set where there is none: by what they say, not by chance."""
-    for files in _train_files(config):
+    for files in train_files(config):
         for pair in read_pairs(files, on_bad=config.on_bad):
             if pair_key(pair.src, pair.tgt) % HELD_OUT_SHARE == 0:
                 yield pair
 
 
 def _settings(config: DataConfig, seed: int) -> dict[str, object]:
-    languages = [(corpus.src_lang, corpus.tgt_lang) for corpus in _all_files(config)]
+    languages = [(corpus.src_lang, corpus.tgt_lang) for corpus in all_files(config)]
     return {**asdict(config), "seed": seed, "languages": languages}
-
-
-def _train_files(config: DataConfig) -> list[CorpusFiles]:
-    return [_find(place, config, "train") for place in config.train]
-
-
-def held_out_files(config: DataConfig, split: str) -> list[CorpusFiles]:
-    """Where a split lies: where the settings say, or beside the training files by its name."""
-    if named := getattr(config, split):
-        return [_find(named, config, split)]
-    if not (config.src_lang and config.tgt_lang) and any("," in place for place in config.train):
-        return []  # two files by name: what lies beside them may be of other languages
-    places = [Path(place.split(",")[0]) for place in config.train]
-    directories = dict.fromkeys(place if place.is_dir() else place.parent for place in places)
-    return [
-        _find(str(directory), config, name)
-        for directory in directories
-        if directory.is_dir()
-        for name in part_names(directory, DEV if split == "dev" else TEST)
-    ]
-
-
-def _all_files(config: DataConfig) -> list[CorpusFiles]:
-    """All that a dataset depends on: what is held out too, since it is left out of training."""
-    held_out = [f for split in ("dev", "test") for f in held_out_files(config, split)]
-    return [*_train_files(config), *held_out]
-
-
-def _read_files(config: DataConfig) -> list[Path]:
-    return [path for corpus in _all_files(config) for path in _paths(corpus)]
 
 
 def _check_languages(config: DataConfig, tokenizer: Tokenizer) -> None:
@@ -282,31 +247,20 @@ def _check_languages(config: DataConfig, tokenizer: Tokenizer) -> None:
         )
 
 
-def _check_sums(config: DataConfig) -> None:
-    """Files whose sha256 the recipe knows are those the recipe means."""
-    for place, known in config.source.items():
-        expected, path = known.get("sha256"), Path(place)
-        if expected and path.is_file() and (found := sha256(path)) != expected:
-            raise DataError(
-                "{path} is not the file that the recipe means: its sha256 is {found}, "
-                "not {expected}",
-                path=path,
-                found=found,
-                expected=expected,
-            )
-
-
-def _find(place: str, config: DataConfig, split: str) -> CorpusFiles:
+@contextmanager
+def _full_disk_told(directory: Path) -> Iterator[None]:
+    """Say where the disk is full: the system does not, and some writers say not even that."""
     try:
-        return find_corpus(place, config.src_lang or None, config.tgt_lang or None, split)
-    except DataError:
-        if known := config.source.get(place):
-            raise missing_file_error(place, known) from None
-        raise
-
-
-def _paths(files: CorpusFiles) -> list[Path]:
-    return [path for path in (files.src, files.tgt, files.both) if path is not None]
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno not in _FULL:
+            raise
+        raise ResourceError(
+            "what is prepared for training cannot be written to {folder}: {reason}; free some "
+            "space there, or name another place with -o",
+            folder=directory,
+            reason=error.strerror or error,
+        ) from error
 
 
 def _tokenizers(
@@ -314,7 +268,7 @@ def _tokenizers(
 ) -> tuple[Tokenizer, Tokenizer]:
     """One for both sides or one for each: those there are, if made of the same, or new ones."""
     try:
-        if all((folder / "made_of").read_text() == print_of for folder in folders):
+        if all((folder / "made_of").read_bytes() == print_of.encode() for folder in folders):
             return load_tokenizer(folders[0]), load_tokenizer(folders[1])
     except (OSError, ModelError):
         pass
@@ -324,8 +278,11 @@ def _tokenizers(
 
 
 def _save(tokenizers: tuple[Tokenizer, Tokenizer], folders: list[Path], made_of: str) -> None:
+    for folder in folders:  # first, so that after a kill none vouches for what is half replaced
+        (folder / "made_of").unlink(missing_ok=True)
     for tokenizer, folder in zip(tokenizers, folders, strict=True):
         tokenizer.save(folder)
+    for folder in folders:
         (folder / "made_of").write_text(made_of)
 
 
@@ -391,7 +348,7 @@ def _languages(config: DataConfig) -> tuple[str, ...]:
 
 def _directions(config: DataConfig) -> tuple[tuple[str, str], ...]:
     """From which language to which the training text goes, each way once."""
-    ways = [(files.src_lang, files.tgt_lang) for files in _train_files(config)]
+    ways = [(files.src_lang, files.tgt_lang) for files in train_files(config)]
     if config.task in TASK_LANGUAGES:
         ways.append(TASK_LANGUAGES[config.task])
     back = [(tgt, src) for src, tgt in ways] if config.both_directions else []

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from regard.errors import ModelError
 from regard.model.weights import MOST_NAMED, save_tensors
-from regard.storage import sha256, write_json, written_whole
+from regard.storage import put_back, sha256, write_json, written_whole
 from regard.train.state import TrainState
 
 Tensors = Mapping[str, Tensor]
@@ -68,6 +68,16 @@ def newest_checkpoint(
 def checkpoints(directory: Path) -> list[Path]:
     """The newest first, by their steps: clocks can jump."""
     return sorted(directory.glob("step-" + "[0-9]" * 8), reverse=True)
+
+
+def finish_interrupted(directory: Path) -> list[Path]:
+    """Bring back the checkpoints that a kill hid while they were written once more.
+
+    For whoever holds the run: a checkpoint that is being written is not to be looked for.
+    """
+    hidden = directory.glob(".step-" + "[0-9]" * 8 + ".????????.draft.old")
+    places = {directory / old.name.split(".")[1] for old in hidden}
+    return sorted(place for place in places if put_back(place))
 
 
 def is_whole(place: Path) -> bool:
@@ -122,7 +132,7 @@ def _score_of(place: Path) -> float | None:
 
 def remove_all_but(directory: Path, kept: Iterable[Path]) -> None:
     """Drop the checkpoints that nobody will ask for, and what a kill left half-written."""
-    keep = set(kept)
+    keep = {*kept, *finish_interrupted(directory)}  # hidden ones too may be all there is
     for place in checkpoints(directory):
         if place not in keep:
             with suppress(OSError):  # hidden first, so that a kill leaves no half of one in sight

@@ -24,11 +24,15 @@ from regard import __version__
 from regard.config import Config
 from regard.errors import ConfigError, ResourceError
 from regard.processors import processor_name
+from regard.recipe import config_from_table
 from regard.settings import shown
 from regard.storage import sync, write_json
 
 _KINDS = {"command": list, "text": str, "ranks": int, "device": str, "threads": int}
+_MAY_LACK = {"vocabulary": str, "from": str, "decode": dict, "resumed": list}
 _TABLES = {"config": {"model", "data", "train"}, "versions": {"regard", "torch"}}
+# Of settings that are newer than a run the default is what it began with; these were always there.
+_SETTINGS = {"data": {"train", "task"}, "train": {"steps", "tokens"}}
 # A run may go on with other settings than these, though not as if it had never stopped.
 FIXED = ("train.tokens", "train.batching", "train.accumulate", "train.seed", "train.metric")
 # What a vocabulary was made by; weights that were taken over keep theirs.
@@ -107,12 +111,22 @@ def _is_whole(table: Any) -> bool:
     return (
         isinstance(table, dict)
         and all(isinstance(table.get(name), kind) for name, kind in _KINDS.items())
+        and all(isinstance(table.get(name, kind()), kind) for name, kind in _MAY_LACK.items())
         and all(
             isinstance(table.get(name), dict) and table[name].keys() >= names
             for name, names in _TABLES.items()
         )
-        and all(isinstance(section, dict) for section in table["config"].values())
+        and _can_be(table["config"])
     )
+
+
+def _can_be(config: dict[str, Any]) -> bool:
+    """Whether a run can have been set so."""
+    try:
+        config_from_table(config)
+    except ConfigError:
+        return False
+    return all(config[section].keys() >= names for section, names in _SETTINGS.items())
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

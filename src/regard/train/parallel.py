@@ -10,7 +10,7 @@ optimizer's moments. Alone, all of it does nothing.
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from typing import Literal
@@ -97,6 +97,24 @@ class Parallel:
         if self.ranks > 1:
             dist.broadcast(numbers, src=0)
         return numbers
+
+    def first_alone(self, act: Callable[[], None]) -> None:
+        """Let the first rank act while the others wait; if it refuses, they leave without a word.
+
+        Otherwise each of them would tell of a process that died, beside the one reason.
+        """
+        refusal = None
+        try:
+            if self.is_first:
+                act()
+        except Exception as error:
+            refusal = error
+        code = getattr(refusal, "exit_code", 1) if refusal else 0
+        code = int(self.agree(torch.tensor(code, device=self.device)))
+        if refusal:
+            raise refusal
+        if code:
+            raise SystemExit(code)
 
     def wait(self) -> None:
         """Until all ranks are here."""
