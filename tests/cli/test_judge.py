@@ -148,6 +148,9 @@ class Log:
     def say(self, line, chinese=""):
         self.said.append((line, chinese))
 
+    def keep(self):
+        self.said.append(("kept", ""))
+
     def pause(self, seconds):
         self.paused += seconds
 
@@ -171,8 +174,10 @@ def test_a_validation_is_written_shown_and_remembered(prepared):
     assert step == 4
     assert set(numbers) == {"dev_loss", "dev_accuracy", "dev_bleu", "dev_chrf", "dev_exact"}
     assert trainer.state.best == pytest.approx(numbers["dev_loss"])
-    assert log.said[0][0].startswith("dev: loss ")
-    assert [line.split(" → ")[0].strip() for line, _ in log.said[1:]] == [
+    assert log.said[0] == ("kept", "")
+    assert log.said[1][0].startswith("update 4  dev: loss ")
+    assert log.said[1][1].startswith("第4次更新，开发集：损失 ")
+    assert [line.split(" → ")[0].strip() for line, _ in log.said[2:]] == [
         pair.src for pair in prepared.dev[:2]
     ]
     assert log.paused > 0.0
@@ -182,7 +187,7 @@ def test_a_validation_is_written_shown_and_remembered(prepared):
     assert trainer.wants_to_stop
     assert log.said[-1] == (
         "no better loss since update 4: the run stops here",
-        "自第4次更新以来loss没有更好：训练到此为止",
+        "自第4次更新以来损失没有更好：训练到此为止",
     )
 
 

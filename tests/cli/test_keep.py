@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from regard.bundle import open_bundle
+from regard.cli.judge import METRICS
 from regard.cli.keep import Saving, final_weights, snapshots, write_model
 from regard.config import Config, DataConfig, ModelConfig, TrainConfig
 from regard.data.prepare import prepare
@@ -138,15 +139,15 @@ def test_the_last_weights_are_chosen_without_hashing_what_is_not_used(
     [
         ({}, 6.0, "update 6", "第6次更新"),
         ({"ema": 0.9}, 6.0, "running average at update 6", "第6次更新时的滑动平均"),
-        ({"patience": 2}, 2.0, "best by loss: step-00000002", "loss最好：step-00000002"),
+        ({"patience": 2}, 2.0, "update 2, the best by loss", "损失最好的第2次更新"),
         ({"patience": 2, "ema": 0.9}, 6.0, "running average at update 6", "第6次更新时的滑动平均"),
-        ({"average": 3}, 5.0, "average of updates 4, 5, 6", "第4, 5, 6次更新的平均"),
+        ({"average": 3}, 5.0, "average of updates 4, 5, 6", "第4、5、6次更新的平均"),
         ({"average": 9}, 3.5, "average of updates 1, 2, 3, 4, 5, 6",
-         "第1, 2, 3, 4, 5, 6次更新的平均"),
+         "第1、2、3、4、5、6次更新的平均"),
         ({"average": 2, "average_of": "best"}, 3.5, "average of updates 2, 5",
-         "第2, 5次更新的平均"),
+         "第2、5次更新的平均"),
         ({"average": 2, "save_every": 2, "validate_every": 2}, 5.0, "average of updates 4, 6",
-         "第4, 6次更新的平均"),
+         "第4、6次更新的平均"),
     ],
 )  # fmt: skip
 def test_the_weights_that_the_settings_ask_for_are_given(
@@ -193,14 +194,31 @@ def test_no_average_is_kept_that_is_worse_than_the_best_checkpoint(
     save_all(tmp_path, [sign * score for score in (1.0, 4.0, 3.0, 2.0)], settings)
     judge = Judging(metric, lambda weight: sign * {3.0: together, 2.0: alone}[weight])
     weights, english, chinese = final_weights(tmp_path, settings, Running(4), judge)
-    averaged = "average of updates 2, 3, 4", "第2, 3, 4次更新的平均"
+    averaged = "average of updates 2, 3, 4", "第2、3、4次更新的平均"
     if is_kept:
         assert (weights["w"].tolist(), english, chinese) == ([3.0, 3.0], *averaged)
     else:
-        a, b = f"{sign * together:g}", f"{sign * alone:g}"
+        name, chinese_name, form = METRICS[metric]
+        a, b = form.format(sign * together), form.format(sign * alone)
         assert weights["w"].tolist() == [2.0, 2.0]
-        assert english == f"{averaged[0]} has {metric} {a}, update 2 alone {b}: update 2 is kept"
-        assert chinese == f"{averaged[1]}：{metric} {a}，单独第2次更新：{b}；保留第2次更新"
+        assert english == f"{averaged[0]} has {name} {a}, update 2 alone {b}: update 2 is kept"
+        assert chinese == (f"{averaged[1]}{chinese_name}为{a}，单独第2次更新为{b}；模型取第2次更新")
+
+
+@pytest.mark.parametrize(
+    ("metric", "scores", "told"),
+    [("chrf", (1.93956, 2.13031), "第1、2次更新的平均chrF为1.9，单独第1次更新为2.1"),
+     ("chrf", (1.93956, 1.94131), "第1、2次更新的平均chrF为1.94，单独第1次更新为1.941"),
+     ("chrf", (1.93956, 1.94031), "第1、2次更新的平均chrF为1.93956，单独第1次更新为1.94031"),
+     ("accuracy", (0.25, 0.5), "第1、2次更新的平均准确率为25.0%，单独第1次更新为50.0%"),
+     ("exact", (1.0, 2.0), "第1、2次更新的平均全对率为1.0 %，单独第1次更新为2.0 %")],
+)  # fmt: skip
+def test_scores_have_the_decimals_that_tell_them_apart(tmp_path, metric, scores, told):
+    settings = TrainConfig(steps=2, save_every=1, average=2, metric=metric)
+    save_all(tmp_path, [2.0, 1.0], settings)
+    judge = Judging(metric, lambda weight: dict(zip((1.5, 1.0), scores, strict=True))[weight])
+    chinese = final_weights(tmp_path, settings, Running(2), judge)[2]
+    assert chinese == f"{told}；模型取第1次更新"
 
 
 def full(tensors, path):

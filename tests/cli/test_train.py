@@ -119,13 +119,13 @@ def test_a_run_speaks_chinese(tmp_path, capsys, monkeypatch):
     others = [line for line in said if line not in commands]
     assert all(re.search("[\u4e00-\u9fff]", line) for line in others), others
     for words in (
-        r"200个句对（没有丢弃），2,000个用于评判，词表\d+和\d+",
-        r"[\d,]+个参数，float32, cpu",
-        r"自第4次更新以来accuracy没有更好：训练到此为止",
+        r"200个句对，另有2,000个用于评判；共用词表\d+",
+        r"[\d,]+个参数，float32，cpu",
+        r"自第4次更新以来准确率没有更好：训练到此为止",
         rf"警告：{re.escape(str(newest))}已损坏，因此跳过",
-        r"accuracy最好：step-0000000[48]；束宽1；开发集：损失 .*",
-        r"第8, 10次更新的平均；束宽1；开发集：损失 .*",
-        rf"用时0\.\d分钟：{re.escape(str(output))}",
+        r"准确率最好的第[48]次更新；束宽1；开发集：损失 .*",
+        r"第8、10次更新的平均；束宽1；开发集：损失 .*",
+        rf"完成，用时\d+秒，模型在{re.escape(str(output))}",
     ):
         assert any(re.fullmatch(words, line) for line in others), (words, others)
 
@@ -144,7 +144,7 @@ def test_an_average_that_is_worse_than_one_checkpoint_is_not_kept(tmp_path, caps
     )
     averaged, alone = map(float, told.groups()[1:])
     state = json.loads((folder / "checkpoints" / "step-00000016" / "state.json").read_text())
-    assert averaged > alone == pytest.approx(state["score"], rel=1e-5)
+    assert averaged > alone == pytest.approx(state["score"], abs=1e-4)
     facts = open_bundle(output).facts
     assert facts["weights"] == told[1]
     assert facts["dev"]["loss"] == pytest.approx(alone, abs=1e-4)
@@ -153,7 +153,8 @@ def test_an_average_that_is_worse_than_one_checkpoint_is_not_kept(tmp_path, caps
     monkeypatch.setenv("REGARD_LANG", "zh")
     assert train(output, *settings, steps=16, resume=True) == 0
     chinese = (
-        f"第{updates}次更新的平均：loss {averaged:g}，单独第16次更新：{alone:g}；保留第16次更新"
+        f"第{updates.replace(', ', '、')}次更新的平均损失为{averaged:.4f}，"
+        f"单独第16次更新为{alone:.4f}；模型取第16次更新"
     )
     assert f"{chinese}；束宽" in capsys.readouterr().err
     assert (output / "model.safetensors").read_bytes() == weights
@@ -240,7 +241,9 @@ def test_two_files_are_enough(tmp_path, text, capsys):
     small = ("model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.vocab_size=330")
     assert run("train", *text, "-o", output, *quick(*small)) == 0
     said = capsys.readouterr().err
-    kept, judged = re.search(r"^(\d+) pairs .*, (\d+) to judge by", said, re.MULTILINE).groups()
+    kept, judged = re.search(
+        r"^(\d+) pairs, (\d+) more held out to judge by", said, re.MULTILINE
+    ).groups()
     assert int(kept) + int(judged) == 400  # some were held out, and none of those was trained on
     assert 1 <= int(judged) <= 30
     bundle = open_bundle(output)

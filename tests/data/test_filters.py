@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.data.corpus import Pair
-from regard.data.filters import filtered, folded, pair_key, ratio, wrong_script
+from regard.data.filters import filtered, folded, pair_key, pair_keys, ratio, wrong_script
 
 
 def zh_en(*texts):
@@ -28,6 +28,7 @@ def test_each_filter_drops_and_counts_what_its_name_says():
         ("I like music.", "I like music."),
         GOOD,
         ("再见", "Goodbye"),
+        ("早上好", "Good morning"),
     )
     dropped = Counter()
     kept = list(
@@ -38,10 +39,13 @@ def test_each_filter_drops_and_counts_what_its_name_says():
             script=True,
             dedup=True,
             overlap={pair_key("再见", "Goodbye")},
+            held_out=pair_keys([Pair("早上好", "Good morning", 1, 0, "zh", "en")]),
         )
     )
     assert [pair.line for pair in kept] == [1]
-    assert dropped == {"max_ratio": 1, "script": 1, "dedup": 1, "drop_overlap": 1}
+    assert dropped == {
+        "max_ratio": 1, "script": 1, "dedup": 1, "drop_overlap": 1, "held_out": 1,
+    }  # fmt: skip
 
 
 def test_a_chinese_character_weighs_as_much_as_three_letters():

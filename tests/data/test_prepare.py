@@ -139,6 +139,23 @@ def test_held_out_sets_of_other_names_are_held_out_too(corpus, place):
     assert dropped == {"drop_overlap": 6}
 
 
+@pytest.mark.parametrize("drop_overlap", [True, False])
+def test_pairs_chosen_to_judge_by_are_counted_apart_from_what_a_test_set_holds(
+    corpus, drop_overlap
+):
+    (corpus / "a" / "dev.zh").unlink()
+    (corpus / "a" / "dev.en").unlink()
+    settings, dropped = config(corpus, "a", drop_overlap=drop_overlap), Counter()
+    chosen = {(pair.src, pair.tgt) for pair in read_split(settings, "dev", 1)}
+    assert chosen
+    assert (ZH[5], EN[5]) not in chosen
+    kept = list(training_pairs(settings, 1, dropped))
+    assert not chosen & {(pair.src, pair.tgt) for pair in kept}
+    n_overlap = list(zip(ZH, EN, strict=True)).count((ZH[5], EN[5]))
+    assert dropped == {"drop_overlap": n_overlap, "held_out": 120 - len(kept) - n_overlap}
+    assert dropped["held_out"] >= len(chosen)
+
+
 def test_a_file_that_is_not_the_recipes_is_refused(corpus, tmp_path):
     path = str(corpus / "a" / "train.zh")
     settings = config(corpus, "a", source={path: {"sha256": "0f"}})

@@ -1,9 +1,12 @@
 """Asked to leave, or left alone by a helper: saved within the update, said in a line, no hang."""
 
 import os
+import pty
 import re
 import signal
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from regard.cli import judge
 from regard.data.workers import helped
 from regard.errors import ResourceError
 from regard.train import checkpoint
+from regard.train.leaving import SAID
 from regard.train.trainer import Trainer
 
 FOREVER = "train.steps=100000"
@@ -41,6 +45,53 @@ def slow(self):
     return step(self)
 Trainer.train_step = slow
 """
+
+TERMINAL = """
+import os
+os.environ.update(TERM="xterm", COLUMNS="120")
+os.dup2(os.open("{name}", os.O_WRONLY | os.O_NOCTTY), 2)
+"""
+HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
+
+
+class Terminal:
+    """The standard error of a process, and what it has shown."""
+
+    def __init__(self):
+        self.master, slave = pty.openpty()
+        self.slave = open(slave, "wb")  # noqa: SIM115
+        self.before = TERMINAL.format(name=os.ttyname(slave))
+        self.said = ""
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        with suppress(OSError):  # nobody has it open any more
+            while shown := os.read(self.master, 65536):
+                self.said += shown.decode()
+
+    def until(self, words, seconds=30):
+        """Wait until it has shown some words."""
+        until = time.monotonic() + seconds
+        while words not in self.said:
+            assert time.monotonic() < until, self.said
+            time.sleep(0.01)
+
+    def close(self):
+        """Nobody writes there any more: all has been shown."""
+        self.slave.close()
+        self.reader.join(5)
+        assert not self.reader.is_alive()
+
+
+@pytest.fixture
+def terminal(runs):
+    made = Terminal()
+    yield made
+    for child in runs.children:
+        child.kill()
+    made.close()
+    os.close(made.master)
 
 
 def at_update(monkeypatch, number, action):
@@ -153,6 +204,24 @@ def test_a_second_signal_leaves_at_once_and_the_last_checkpoint_stays(runs):
     assert child.end(5) == -signal.SIGINT
     assert time.monotonic() - started < 1.0
     assert runs.saved("one") == [4]
+
+
+def test_on_a_terminal_who_asks_is_told_at_once_and_gets_the_cursor_back(runs, terminal):
+    child = runs.start("one", FOREVER, before=terminal.before + SLOW_UPDATE)
+    terminal.until("slow")  # the live line shows what is printed too
+    assert HIDDEN in terminal.said
+    child.signal(signal.SIGINT)
+    terminal.until(SAID[0])
+    before, after = terminal.said.split(SAID[0])
+    assert before.endswith("\r\x1b[2K" + SHOWN)  # the live line made room
+    assert after.startswith("\r\n")
+    assert child.poll() is None
+    started = time.monotonic()
+    child.signal(signal.SIGINT)
+    assert child.end(5) == -signal.SIGINT
+    assert time.monotonic() - started < 1.0
+    terminal.close()
+    assert terminal.said.rfind(SHOWN) > terminal.said.rfind(HIDDEN)
 
 
 def test_a_second_signal_during_a_save_leaves_what_was_saved_before(runs):

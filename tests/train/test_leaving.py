@@ -20,6 +20,14 @@ def test_a_signal_is_noted_and_a_second_one_falls_as_ever(number):
         assert [signal.getsignal(each) for each in SIGNALS] == [signal.SIG_DFL] * 2
 
 
+def test_who_asks_is_told_at_once_and_once():
+    told = []
+    with listening(lambda: told.append("told")):
+        assert told == []
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert told == ["told"]
+
+
 def test_handlers_are_as_they_were_afterwards():
     before = [signal.getsignal(each) for each in SIGNALS]
     with suppress(ZeroDivisionError), listening():

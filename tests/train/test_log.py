@@ -47,6 +47,44 @@ def test_an_update_is_a_line_of_json_and_a_line_for_the_person(tmp_path, clock, 
     )
 
 
+@pytest.fixture
+def live(tmp_path, clock, monkeypatch):
+    """A log on a terminal, which shows what it is told to capture."""
+    monkeypatch.setenv("COLUMNS", "120")
+    log = Log(tmp_path / "metrics.jsonl", 1000)
+    log.is_live = True
+    return log
+
+
+def test_the_live_line_counts_every_update_and_its_words_stay(live):
+    live.progress(at(100))
+    live.count(101)
+    with live.console.capture() as captured:
+        live.console.print(live.bar.get_renderable())
+    assert " 101/1000 loss 2.5000 " in captured.get()
+
+
+def test_what_the_live_line_said_is_kept_once_if_asked(live):
+    with live.console.capture() as captured:
+        live.keep()
+        live.progress(at(100))
+        live.count(120)
+        live.keep()
+        live.keep()
+    assert captured.get() == " 100/1000  loss 2.5000  lr 1.00e-03  0 tokens/s  0:00 left\n"
+
+
+def test_what_is_no_terminal_is_told_of_no_update_between_its_lines(tmp_path, clock, capsys):
+    log = Log(tmp_path / "metrics.jsonl", 1000)
+    log.bar = None  # which nobody asks
+    log.progress(at(100))
+    said = capsys.readouterr().err
+    log.count(101)
+    log.keep()
+    assert said.count("\n") == 1
+    assert capsys.readouterr().err == ""
+
+
 def test_it_speaks_chinese(tmp_path, clock, capsys):
     log = Log(tmp_path / "metrics.jsonl", 10, language="zh")
     log.start(0, 0)
@@ -132,6 +170,13 @@ def test_a_line_and_a_warning_are_in_the_language_of_the_person(tmp_path, capsys
     assert capsys.readouterr().err == f"{lines}     猫 → a cat\n"
 
 
+@pytest.mark.parametrize(("language", "line"), [("en", "a word\n"), ("zh", "一句话\n")])
+def test_a_handler_of_signals_speaks_past_the_console(tmp_path, capfd, language, line):
+    Log(tmp_path / "metrics.jsonl", 10, language=language).say_amid("a word", "一句话")
+    Log(tmp_path / "metrics.jsonl", 10, is_quiet=True).say_amid("a word", "一句话")
+    assert capfd.readouterr().err == line
+
+
 def test_a_full_disk_costs_one_warning(tmp_path, capsys):
     path = tmp_path / "metrics.jsonl"
     path.symlink_to("/dev/full")
@@ -165,6 +210,22 @@ def test_a_board_gets_every_number(tmp_path):
     board = SimpleNamespace(add_scalar=lambda *scalar: seen.append(scalar))
     Log(tmp_path / "metrics.jsonl", 10, board=board).write(3, {"loss": 1.5, "lr": 0.1})
     assert seen == [("loss", 1.5, 3), ("lr", 0.1, 3)]
+
+
+def test_a_board_that_cannot_be_written_costs_one_warning(tmp_path, capsys):
+    def full(*scalar):
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "metrics.jsonl"
+    for language in ("en", "zh"):
+        log = Log(path, 10, board=SimpleNamespace(add_scalar=full), language=language)
+        for step in (1, 2):
+            log.write(step, {"loss": 1.5, "lr": 0.1})
+    assert capsys.readouterr().err == (
+        "warning: TensorBoard is given no more numbers: No space left on device\n"
+        "警告：不再写TensorBoard：No space left on device\n"
+    )
+    assert [row["step"] for row in lines(path)] == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize(("width", "has_bar"), [(80, False), (100, True)])

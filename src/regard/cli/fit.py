@@ -11,6 +11,8 @@ from typing import Any
 import torch
 
 from regard.bundle import Bundle
+from regard.cli.board import TensorBoard
+from regard.cli.ending import last_words
 from regard.cli.judge import Judge, dev_line, validation
 from regard.cli.keep import Saving, final_weights, snapshots, write_model
 from regard.cli.language import language
@@ -23,9 +25,9 @@ from regard.cli.past import (
     past_of,
 )
 from regard.cli.prepare import (
-    data_line,
     prepared_data,
     source_weights,
+    tell_of_data,
     tell_of_languages,
 )
 from regard.config import Config
@@ -46,8 +48,8 @@ from regard.train.allocator import keep_freed_memory
 from regard.train.average import RunningAverage
 from regard.train.checkpoint import Checkpoint
 from regard.train.folder import folder_of, locked, record, recorded, spread
-from regard.train.leaving import Leaving, listening
-from regard.train.log import Board, Log
+from regard.train.leaving import SAID, Leaving, listening
+from regard.train.log import Log
 from regard.train.memory import fitting_tokens, memory_told
 from regard.train.objective import Objective
 from regard.train.optim import make_optimizer, make_schedule
@@ -106,7 +108,7 @@ class _Run:
         self.config, self.output, self.folder = config, output, folder
         self.parallel, self.resume, self.source = parallel, resume, source
         self.precision = Precision(config.train.precision, parallel.device)
-        board = _board(folder / "tensorboard") if wants_board and parallel.is_first else None
+        board = TensorBoard(folder / "tensorboard") if wants_board and parallel.is_first else None
         self.log = Log(
             folder / "metrics.jsonl",
             config.train.steps,
@@ -128,7 +130,7 @@ class _Run:
             self.parallel.first_alone(lambda: begin_anew(self.folder, checkpoint, self._facts()))
         tokens = self._tokens(network)
         trainer = self._trainer(network, tokens)
-        with listening() as leaving, helped():
+        with listening(lambda: self.log.say_amid(*SAID)) as leaving, helped():
             judge = self._judge(leaving) if self.parallel.is_first else None
             self._fit(trainer, judge, leaving)
         if leaving.is_wanted:
@@ -173,8 +175,9 @@ class _Run:
             self.vocabulary = vocabulary_print(place)
             if self.resume != "weights":
                 record(self.folder, self._facts())
-            self.log.say(*data_line(found[0]))
-            if not self.past.goes_on:  # it cannot be told on the way
+            is_new = not self.past.goes_on
+            tell_of_data(found[0], self.config.data, self.log, is_new=is_new)
+            if is_new:  # it cannot be told on the way
                 tell_of_languages(found[0], self.source, self.log)
 
         self.parallel.first_alone(make)
@@ -189,8 +192,11 @@ class _Run:
         elif self.source is not None:
             load_weights(network, source_weights(self.source, self.config.model))
         n_parameters = sum(p.numel() for p in network.parameters())
-        where = f"{self.precision}, {self.parallel.device}"
-        self.log.say(f"{n_parameters:,} parameters, {where}", f"{n_parameters:,}个参数，{where}")
+        precision, device = self.precision, self.parallel.device
+        self.log.say(
+            f"{n_parameters:,} parameters, {precision}, {device}",
+            f"{n_parameters:,}个参数，{precision}，{device}",
+        )
         return network.to(self.parallel.device)
 
     def _empty_network(self) -> Network:
@@ -307,7 +313,11 @@ class _Run:
         def leave(trainer: Trainer) -> None:
             trainer.wants_to_stop = trainer.wants_to_stop or trainer.is_asked_to_stop()
 
-        trainer.is_asked_to_stop = lambda: _all_leave(self.parallel, leaving)
+        def is_asked() -> bool:  # after every update, where a hook would wait for the GPU
+            self.log.count(state.step)
+            return _all_leave(self.parallel, leaving)
+
+        trainer.is_asked_to_stop = is_asked
         trainer.hooks = [
             (settings.log_every, self.log.progress),
             (settings.log_every, save.look),
@@ -362,14 +372,8 @@ class _Run:
             signature=judge.signature,
             decode=self._decode,
         )
-        minutes = (time.monotonic() - self.started) / 60
-        example = self.prepared.dev[0].src if self.prepared.dev else "…"
-        translate = f"regard translate --model {self.output} {_quoted(example)}"
-        plot = f"regard plot {self.folder}"
-        self.log.say(
-            f"done in {minutes:.1f} min: {self.output}\nnext: {translate}\n      {plot}",
-            f"用时{minutes:.1f}分钟：{self.output}\n接下来：{translate}\n        {plot}",
-        )
+        seconds = time.monotonic() - self.started
+        self.log.say(*last_words(self.prepared, self.output, self.folder, seconds))
 
 
 def _all_leave(parallel: Parallel, leaving: Leaving) -> bool:
@@ -379,20 +383,3 @@ def _all_leave(parallel: Parallel, leaving: Leaving) -> bool:
         if float(parallel.total(wanted)):
             leaving.signal = leaving.signal or signal.SIGTERM
     return leaving.is_wanted
-
-
-def _board(folder: Path) -> Board:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise ConfigError(
-            "the option --tensorboard needs a package: pip install 'regard[tensorboard]'"
-        ) from None
-    board: Board = SummaryWriter(str(folder))
-    return board
-
-
-def _quoted(text: str) -> str:
-    import shlex
-
-    return shlex.quote(text)

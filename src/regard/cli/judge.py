@@ -35,6 +35,14 @@ GLIMPSE = 120  # letters of a text on the screen; samples.jsonl has it whole
 TOKENS = 4096  # of a batch whose loss is taken
 AT_ONCE = 100  # texts translated before looking whether somebody wants to leave
 LOWER_IS_BETTER = ("loss",)
+# as people write them, in English and in Chinese, and with as many decimals as tell something
+METRICS = {
+    "loss": ("loss", "损失", "{:.4f}"),
+    "accuracy": ("accuracy", "准确率", "{:.1%}"),
+    "bleu": ("BLEU", "BLEU", "{:.2f}"),
+    "chrf": ("chrF", "chrF", "{:.1f}"),
+    "exact": ("exact", "全对率", "{:.1f} %"),
+}
 OF_TEXT = ("bleu", "chrf", "exact")  # metrics of what is said
 WIDE = 5  # the beam that a finished model is tried with
 
@@ -147,15 +155,18 @@ def validation(
         is_judged, score = trainer.parallel.agree(verdict).tolist()
         if scores and judge:
             log.write(trainer.state.step, {f"dev_{name}": value for name, value in scores.items()})
-            log.say(*dev_line(scores))
-            _show(judge, log, trainer.state.step)
+            log.keep()
+            english, chinese = dev_line(scores)
+            step = trainer.state.step
+            log.say(f"update {step}  {english}", f"第{step}次更新，{chinese}")
+            _show(judge, log, step)
         if is_judged:
             trainer.wants_to_stop = take_note(trainer.state, score, metric, patience)
             if trainer.wants_to_stop:
-                best = trainer.state.best_step
+                best, (english, chinese, _) = trainer.state.best_step, METRICS[metric]
                 log.say(
-                    f"no better {metric} since update {best}: the run stops here",
-                    f"自第{best}次更新以来{metric}没有更好：训练到此为止",
+                    f"no better {english} since update {best}: the run stops here",
+                    f"自第{best}次更新以来{chinese}没有更好：训练到此为止",
                 )
         log.pause(time.monotonic() - started)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard import __version__
 from regard.bundle import write_bundle
-from regard.cli.judge import LOWER_IS_BETTER
+from regard.cli.judge import LOWER_IS_BETTER, METRICS
 from regard.errors import ResourceError
 from regard.model.weights import save_tensors
 from regard.train.average import average
@@ -158,15 +158,13 @@ def final_weights(
         n, newest = settings.average, checkpoints(directory)
         best = _best(directory, n, settings.metric) if settings.average_of == "best" else []
         chosen = best or _first_whole(_due(newest, settings), n) or _first_whole(newest, n)
-        steps = ", ".join(str(_step(place)) for place in sorted(chosen))
-        words = f"average of updates {steps}", f"第{steps}次更新的平均"
+        steps = [str(_step(place)) for place in sorted(chosen)]
+        words = f"average of updates {', '.join(steps)}", f"第{'、'.join(steps)}次更新的平均"
         averaged = average(weights_in(place) for place in chosen)
         return _better_alone(directory, settings, judge, averaged, words) or (averaged, *words)
     if settings.patience and not settings.ema and (best := _best(directory, 1, settings.metric)):
-        words = (
-            f"best by {settings.metric}: {best[0].name}",
-            f"{settings.metric}最好：{best[0].name}",
-        )
+        step, (english, chinese, _) = _step(best[0]), METRICS[settings.metric]
+        words = f"update {step}, the best by {english}", f"{chinese}最好的第{step}次更新"
         return weights_in(best[0]), *words
     step = trainer.state.step
     if settings.ema:
@@ -193,12 +191,20 @@ def _better_alone(
     together, single = judge.scores(averaged), judge.scores(alone)
     if not together or not single or _cost(single, metric) >= _cost(together, metric):
         return None
-    a, b = f"{together[metric]:g}", f"{single[metric]:g}"
+    a, b = _told_apart(together[metric], single[metric], metric)
+    english, chinese, _ = METRICS[metric]
     return (
         alone,
-        f"{words[0]} has {metric} {a}, update {step} alone {b}: update {step} is kept",
-        f"{words[1]}：{metric} {a}，单独第{step}次更新：{b}；保留第{step}次更新",
+        f"{words[0]} has {english} {a}, update {step} alone {b}: update {step} is kept",
+        f"{words[1]}{chinese}为{a}，单独第{step}次更新为{b}；模型取第{step}次更新",
     )
+
+
+def _told_apart(a: float, b: float, metric: str) -> tuple[str, str]:
+    """Two scores as people write them, with more decimals if they would read the same."""
+    forms = METRICS[metric][2], "{:.4g}"
+    form = next((form for form in forms if form.format(a) != form.format(b)), "{:g}")
+    return form.format(a), form.format(b)
 
 
 def _cost(scores: Mapping[str, float], metric: str) -> float:

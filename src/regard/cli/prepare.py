@@ -8,12 +8,35 @@ from torch import Tensor
 
 from regard.bundle import Bundle
 from regard.cli.language import language
-from regard.config import Config, ModelConfig
+from regard.config import Config, DataConfig, ModelConfig
+from regard.data.files import held_out_files
 from regard.data.prepare import Prepared, prepare
 from regard.decode.engines.torch import read_weights
 from regard.model.weights import with_fewer_layers
 from regard.processors import n_processors
 from regard.train.log import Log
+
+REASONS = {  # why a pair is left out, in Chinese
+    "dedup": "重复",
+    "drop_overlap": "与开发集或测试集相同",
+    "empty": "没有内容",
+    "empty-both": "两边都空",
+    "empty-source": "原文为空",
+    "empty-target": "译文为空",
+    "fuzzy": "译文未定稿",
+    "invalid-json": "不是JSON",
+    "invalid-utf8": "不是UTF-8",
+    "max_len": "过长",
+    "max_ratio": "长短悬殊",
+    "missing-column": "没有第二列",
+    "missing-language": "缺少一种语言",
+    "missing-segment": "缺少句段",
+    "nul": "含有NUL",
+    "obsolete": "已作废",
+    "script": "文字不符",
+    "too-long": "行过长",
+    "untranslated": "未翻译",
+}
 
 
 def prepared_data(
@@ -37,19 +60,61 @@ def prepared_data(
         )
 
 
-def data_line(prepared: Prepared) -> tuple[str, str]:
+def tell_of_data(prepared: Prepared, config: DataConfig, log: Log, *, is_new: bool) -> None:
+    """What there is to learn from, and that nothing can be judged if that is so."""
+    log.say(*data_line(prepared, config))
+    if not prepared.dev and is_new:  # it cannot be given on the way
+        log.warn(
+            "there is no pair to judge by: the run will not stop early, and its weights are not "
+            "scored; give some with --set data.dev=dev.zh,dev.en",
+            "没有可供评判的句对：训练不会提前停止，权重也不会有分数；"
+            "请用--set data.dev=dev.zh,dev.en给出一些",
+        )
+
+
+def data_line(prepared: Prepared, config: DataConfig) -> tuple[str, str]:
     """What there is to learn from, and what was left out, in English and in Chinese."""
-    reasons = sorted(prepared.dataset.dropped.items())
-    dropped = ", ".join(f"{n:,} by {reason}" for reason, n in reasons)
-    chinese = "，".join(f"{reason} {n:,}" for reason, n in reasons)
-    pairs, dev = len(prepared.dataset), len(prepared.dev)
-    src, tgt = len(prepared.src_tokenizer.vocab), len(prepared.tgt_tokenizer.vocab)
+    pairs, (dropped, chinese_dropped) = len(prepared.dataset), _dropped(prepared)
+    dev, chinese_dev = _judged_by(prepared, config)
+    src, tgt = (tokenizer.vocab for tokenizer in (prepared.src_tokenizer, prepared.tgt_tokenizer))
+    words, chinese_words = f"one vocabulary of {len(src):,}", f"共用词表{len(src):,}"
+    if src != tgt:
+        words = f"vocabularies of {len(src):,} and {len(tgt):,}"
+        chinese_words = f"词表{len(src):,}和{len(tgt):,}"
     return (
-        f"{pairs:,} pairs ({'dropped ' + dropped if dropped else 'none dropped'}), "
-        f"{dev:,} to judge by, {src:,} and {tgt:,} words",
-        f"{pairs:,}个句对（{'丢弃：' + chinese if chinese else '没有丢弃'}），"
-        f"{dev:,}个用于评判，词表{src:,}和{tgt:,}",
+        f"{pairs:,} pair{'' if pairs == 1 else 's'}{dropped}, {dev}; {words}",
+        f"{pairs:,}个句对{chinese_dropped}，{chinese_dev}；{chinese_words}",
     )
+
+
+def _dropped(prepared: Prepared) -> tuple[str, str]:
+    """What was left out and why, in brackets; a pair to judge by is not lost."""
+    reasons = dict(sorted(prepared.dataset.dropped.items()))
+    copies = reasons.pop("held_out", 0) - len(prepared.dev)
+    words = [f"{n:,} by {reason}" for reason, n in reasons.items()]
+    chinese = [f"{REASONS.get(reason, '其他')}（{reason}）{n:,}个" for reason, n in reasons.items()]
+    if copies > 0:
+        words.append(f"{copies:,} as copies of those held out")
+        chinese.append(f"与留出的相同{copies:,}个")
+    return (
+        f" (dropped {', '.join(words)})" if words else "",
+        f"（丢弃：{'，'.join(chinese)}）" if chinese else "",
+    )
+
+
+def _judged_by(prepared: Prepared, config: DataConfig) -> tuple[str, str]:
+    """How many pairs there are to judge by, and where they are from."""
+    n = len(prepared.dev)
+    found = [] if config.task != "none" else held_out_files(config, "dev")
+    paths = [path for files in found for path in (files.src, files.tgt, files.both) if path]
+    names = dict.fromkeys(path.name for path in paths)
+    if not n:
+        return "none to judge by", "没有可供评判的"
+    if names:
+        return f"{n:,} of {','.join(names)} to judge by", f"用{'、'.join(names)}的{n:,}个评判"
+    if config.task != "none":
+        return f"{n:,} more to judge by", f"另有{n:,}个用于评判"
+    return f"{n:,} more held out to judge by", f"另留出{n:,}个用于评判"
 
 
 def tell_of_languages(prepared: Prepared, source: Bundle | None, log: Log) -> None:

@@ -4,6 +4,7 @@ max_ratio      one side more than so many times as long as the other (in weighed
 dedup          a pair that was there before
 script         a side written in the wrong script for its language
 drop_overlap   a pair that also stands in the development or test set
+held_out       a pair that was chosen from the training text to judge by, and its copies
 """
 
 import hashlib
@@ -23,17 +24,20 @@ def filtered(
     dedup: bool = False,
     script: bool = False,
     overlap: Collection[int] = frozenset(),
+    held_out: Collection[int] = frozenset(),
 ) -> Iterator[Pair]:
     """The pairs that pass every filter that is on; `dropped` counts the others by filter."""
     seen: set[int] = set()
     for pair in pairs:
-        key = pair_key(pair.src, pair.tgt) if dedup or overlap else 0
+        key = pair_key(pair.src, pair.tgt) if dedup or overlap or held_out else 0
         if max_ratio and ratio(pair.src, pair.tgt) > max_ratio:
             dropped["max_ratio"] += 1
         elif script and wrong_script(pair):
             dropped["script"] += 1
         elif overlap and key in overlap:
             dropped["drop_overlap"] += 1
+        elif held_out and key in held_out:
+            dropped["held_out"] += 1
         elif dedup and key in seen:
             dropped["dedup"] += 1
         else:
@@ -46,6 +50,11 @@ def pair_key(src: str, tgt: str) -> int:
     """A pair in 64 bits: what it takes to know it again."""
     digest = hashlib.blake2b(f"{src}\0{tgt}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
+
+
+def pair_keys(pairs: Iterable[Pair]) -> set[int]:
+    """What it takes to know any of these pairs again."""
+    return {pair_key(pair.src, pair.tgt) for pair in pairs}
 
 
 def folded(text: str) -> str:

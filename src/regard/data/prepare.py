@@ -19,7 +19,7 @@ from regard.config import DataConfig
 from regard.data.corpus import Pair, Tally, mix, read_pairs
 from regard.data.dataset import SIDES, PairDataset, build_dataset, fingerprint, open_dataset
 from regard.data.files import all_files, check_sums, held_out_files, read_files, train_files
-from regard.data.filters import filtered, pair_key
+from regard.data.filters import filtered, pair_key, pair_keys
 from regard.data.tasks import Split, examples
 from regard.errors import ConfigError, DataError, ModelError, ResourceError
 from regard.text.normalize import Normalizer
@@ -142,17 +142,18 @@ def training_pairs(config: DataConfig, seed: int, dropped: Counter[str]) -> Iter
         pairs: Iterable[Pair] = _task_pairs(config, "train", seed, config.task_pairs)
     else:
         pairs = _mixed(config, seed, tally)
-    held_out = set()
-    if config.task == "none" and (config.drop_overlap or not held_out_files(config, "dev")):
-        for split in ("dev", "test"):
-            held_out |= {pair_key(p.src, p.tgt) for p in read_split(config, split, seed)}
+    dev = test = set[int]()
+    is_chosen = not held_out_files(config, "dev")
+    if config.task == "none" and (config.drop_overlap or is_chosen):
+        dev, test = (pair_keys(read_split(config, split, seed)) for split in ("dev", "test"))
     yield from filtered(
         _directed(pairs, config),
         dropped,
         max_ratio=config.max_ratio,
         dedup=config.dedup,
         script=config.script,
-        overlap=held_out,
+        overlap=test if is_chosen else dev | test,
+        held_out=dev if is_chosen else frozenset(),
     )
     dropped.update(tally.counts)
 

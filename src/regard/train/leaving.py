@@ -2,10 +2,15 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+
+SAID = (
+    "finishing this update, then saving; Ctrl-C again leaves at once without saving",
+    "做完这次更新就保存并退出；再按一次Ctrl-C则不保存，立即退出",
+)
 
 
 @dataclass
@@ -21,8 +26,11 @@ class Leaving:
 
 
 @contextmanager
-def listening() -> Iterator[Leaving]:
-    """Take note of SIGTERM and Ctrl-C instead of falling; a second one falls as it always did."""
+def listening(tell: Callable[[], None] = lambda: None) -> Iterator[Leaving]:
+    """Take note of SIGTERM and Ctrl-C instead of falling; a second one falls as it always did.
+
+    `tell` is called by the handler, so in the middle of whatever the process is doing.
+    """
     leaving = Leaving()
     if threading.current_thread() is not threading.main_thread():
         yield leaving  # signals are the main thread's alone
@@ -31,7 +39,9 @@ def listening() -> Iterator[Leaving]:
     def note(number: int, frame: FrameType | None) -> None:
         leaving.signal = number
         for each in before:
+            # No handler of ours: Python would run it only once a long operation has come back.
             signal.signal(each, signal.SIG_DFL)
+        tell()
 
     before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}
     try:

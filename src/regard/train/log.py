@@ -8,6 +8,7 @@ import math
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,6 +32,8 @@ WORDS = {
 }
 
 
+# The live line goes, and the cursor comes back: nobody can show it once the process has fallen.
+ALONE = "\r\x1b[2K\x1b[?25h"
 MOST_WORDS = 60  # places on the screen for these, in either language
 
 
@@ -59,6 +62,7 @@ class Log:
         self.bar = Progress(*_columns(self.console, steps), console=self.console, transient=True)
         self.task = self.bar.add_task("", total=steps)
         self.is_live = self.console.is_terminal and not is_quiet
+        self.passing = ""  # what the live line says of an update
         self.is_warned = False
         self.started = self.last_time = time.monotonic()
         self.first_step = self.last_tokens = 0
@@ -89,10 +93,23 @@ class Log:
         self.write(state.step, {**numbers, "seconds": round(now - self.started, 3)})
         left = _duration(per_step * (self.steps - state.step))
         line = self.words.format(loss=trainer.last_loss, lr=lr, speed=speed, left=left)
+        whole = f"{state.step:>{len(str(self.steps))}}/{self.steps}  {line}"
         if self.is_live:
             self.bar.update(self.task, completed=state.step, description=line)
+            self.passing = whole
         else:
-            self.say(f"{state.step:>{len(str(self.steps))}}/{self.steps}  {line}")
+            self.say(whole)
+
+    def count(self, step: int) -> None:
+        """Where the live line is, between its words: nothing has to be waited for to know it."""
+        if self.is_live:
+            self.bar.update(self.task, completed=step)
+
+    def keep(self) -> None:
+        """What the live line says stays to be read, above what is said next."""
+        if self.passing:
+            self.say(self.passing)
+        self.passing = ""
 
     def pause(self, seconds: float) -> None:
         """Time that was not spent on updates does not count against their speed."""
@@ -101,9 +118,16 @@ class Log:
     def write(self, step: int, numbers: Mapping[str, Any]) -> None:
         """One line of JSON, and the same to the board."""
         self._append(self.path, [{"step": step, **numbers}])
-        if self.board is not None and not self.is_quiet:
+        if self.board is None or self.is_quiet:
+            return
+        try:
             for name, value in numbers.items():
                 self.board.add_scalar(name, value, step)
+        except OSError as error:
+            self.board, reason = None, error.strerror or error
+            self.warn(
+                f"TensorBoard is given no more numbers: {reason}", f"不再写TensorBoard：{reason}"
+            )
 
     def write_samples(self, step: int, rows: Iterable[Mapping[str, str]]) -> None:
         """A line of JSON for each sentence."""
@@ -117,6 +141,15 @@ class Log:
     def warn(self, line: str, chinese: str) -> None:
         """The same, of what the person may want to do something about."""
         self.say(f"warning: {line}", f"警告：{chinese}")
+
+    def say_amid(self, line: str, chinese: str) -> None:
+        """The same from a handler of signals, which may have come in the middle of a line."""
+        if self.is_quiet:
+            return
+        is_drawn = self.is_live and not self.console.is_dumb_terminal
+        words = chinese if self.language == "zh" else line
+        with suppress(OSError):  # past the console, whose file cannot be entered twice
+            os.write(2, f"{ALONE if is_drawn else ''}{words}\n".encode())
 
     def _append(self, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         if self.is_quiet:
