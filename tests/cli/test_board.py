@@ -28,7 +28,7 @@ def test_a_run_that_goes_on_draws_what_it_does_again_once(tmp_path):
         board = TensorBoard(tmp_path)
         for step in steps:
             board.add_scalar("loss", value, step)
-        board._writer.close()
+        board.close()
         time.sleep(1.1)  # files of one second are read in no order
     assert drawn(tmp_path, "loss") == [(100, 1.0), (200, 2.0), (300, 2.0), (400, 2.0)]
 

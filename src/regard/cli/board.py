@@ -27,6 +27,11 @@ class TensorBoard:
             self._writer = self._kind(str(self.folder), purge_step=global_step)
         self._writer.add_scalar(tag, scalar_value, global_step)
 
+    def close(self) -> None:
+        """Wait until its thread has written all."""
+        if self._writer is not None:
+            self._writer.close()
+
 
 def _leave_to_the_log() -> None:
     """TensorBoard's thread gives its error to the next call, and need not print it too."""

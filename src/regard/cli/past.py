@@ -280,7 +280,7 @@ def _finish_beginning_anew(folder: Path) -> None:
         shutil.rmtree(beginning)
         return
     if recorded(beginning):
-        for name in ("metrics.jsonl", "samples.jsonl", "snapshots", "run.json"):
+        for name in ("metrics.jsonl", "samples.jsonl", "snapshots", "tensorboard", "run.json"):
             _put_aside(folder / name)
         (beginning / "run.json").replace(folder / "run.json")
     beginning.rename(directory)

@@ -7,8 +7,8 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +24,9 @@ class Board(Protocol):
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
         """One number of one update."""
+
+    def close(self) -> None:
+        """All that was given is on the disk."""
 
 
 WORDS = {
@@ -81,6 +84,9 @@ class Log:
         """The live line goes; what was said stays."""
         if self.is_live:
             self.bar.stop()
+        if self.board is not None:
+            with self._no_board_without_room():
+                self.board.close()
 
     def progress(self, trainer: Trainer) -> None:
         """The line of an update; speed is that since the last line."""
@@ -120,9 +126,14 @@ class Log:
         self._append(self.path, [{"step": step, **numbers}])
         if self.board is None or self.is_quiet:
             return
-        try:
+        with self._no_board_without_room():
             for name, value in numbers.items():
                 self.board.add_scalar(name, value, step)
+
+    @contextmanager
+    def _no_board_without_room(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             self.board, reason = None, error.strerror or error
             self.warn(
