@@ -71,6 +71,29 @@ def test_a_link_that_leads_nowhere_is_refused_before_there_is_a_model(tmp_path):
         check_place(link)
 
 
+def test_a_link_that_leads_in_a_circle_is_a_link_to_nothing(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    with refuses(
+        f"{one} is a link to {other}, which is not there; make that directory, remove the link, "
+        "or name another place with -o"
+    ):
+        check_place(one)
+    with refuses(f"there is no model directory {one}"):
+        open_bundle(one)
+
+
+def test_the_directory_one_is_in_is_not_taken_away(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with refuses(
+        f"{tmp_path} is the directory you are in, whose place a model cannot take; name a folder "
+        f"in it with -o, such as {tmp_path / 'model'}"
+    ):
+        check_place(tmp_path)
+    write(tmp_path / "model")
+
+
 @pytest.fixture(params=["tmpfs", "bind"])
 def volume(tmp_path, request):
     place, other = tmp_path / "my volume", tmp_path / "other"

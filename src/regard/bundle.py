@@ -43,7 +43,7 @@ class Bundle:
 
 def open_bundle(path: Path) -> Bundle:
     """The model in a directory; every file is checked against the manifest first."""
-    if not path.is_dir() and not put_back(path):
+    if not path.is_dir() and not put_back(path) and not path.is_dir():
         raise ModelError("there is no model directory {path}", path=path)
     _refuse_parts_of_runs(path)
     manifest = _read_json(path / "MANIFEST.json")
@@ -80,7 +80,7 @@ def _refuse_parts_of_runs(path: Path) -> None:
 
 def check_place(path: Path) -> None:
     """Refuse to put a model where something else is, before it has taken hours to make."""
-    if path.is_symlink() and not path.exists() and not put_back(path):
+    if path.is_symlink() and not path.exists() and not put_back(path) and not path.exists():
         raise ModelError(
             "{path} is a link to {target}, which is not there; make that directory, remove the "
             "link, or name another place with -o",
@@ -90,6 +90,13 @@ def check_place(path: Path) -> None:
     if path.exists() and not (path / "MANIFEST.json").exists() and not _is_empty(path):
         raise ModelError(
             "{path} is there already and is no model; name another place with -o", path=path
+        )
+    if path.exists() and Path.cwd().is_relative_to(path.resolve()):
+        raise ModelError(
+            "{path} is the directory you are in, whose place a model cannot take; name a folder "
+            "in it with -o, such as {inside}",
+            path=path,
+            inside=path / "model",
         )
     if is_mounted(path):
         raise ModelError(

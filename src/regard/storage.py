@@ -21,7 +21,7 @@ def written_whole(place: Path) -> Iterator[Path]:
     start with a dot: `put_back` finds them. What else it leaves is removed when the place is next
     written. Where a link leads, and not the link, is what is replaced.
     """
-    place = place.resolve() if place.is_symlink() else place
+    place = _led_to(place)
     place.parent.mkdir(parents=True, exist_ok=True)
     put_back(place)
     _remove_left_behind(place)
@@ -47,7 +47,7 @@ def put_back(place: Path) -> bool:
 
     Where a disk has no locks it is done too: else nobody would ever find what is hidden.
     """
-    place = place.resolve() if place.is_symlink() else place
+    place = _led_to(place)
     if place.exists():
         return False
     with suppress(OSError):  # its maker was quicker, or the disk is for reading only
@@ -60,7 +60,7 @@ def put_back(place: Path) -> bool:
 
 def is_mounted(place: Path) -> bool:
     """Whether a file system begins there, or is bound there: such a place cannot be replaced."""
-    place = place.resolve()
+    place = Path(os.path.realpath(place))
     if place.is_mount():
         return True
     try:
@@ -69,6 +69,11 @@ def is_mounted(place: Path) -> bool:
         return False  # no Linux, where most of what is bound is a file system of its own
     escaped = os.fsencode(place).replace(b"\\", b"\\134").replace(b" ", b"\\040")
     return any(line.split()[4] == escaped for line in lines)
+
+
+def _led_to(place: Path) -> Path:
+    """Where a link leads; `Path.resolve` would fail where it leads in a circle."""
+    return Path(os.path.realpath(place)) if place.is_symlink() else place
 
 
 @contextmanager

@@ -24,13 +24,14 @@ def drawn(folder, tag):
 
 
 def test_a_run_that_goes_on_draws_what_it_does_again_once(tmp_path):
-    for steps, value in (((100, 200, 300), 1.0), ((200, 300, 400), 2.0)):
+    for start, steps, value in ((0, (100, 200, 300), 1.0), (200, (300, 400), 2.0)):
         board = TensorBoard(tmp_path)
+        board.step = start
         for step in steps:
             board.add_scalar("loss", value, step)
         board.close()
         time.sleep(1.1)  # files of one second are read in no order
-    assert drawn(tmp_path, "loss") == [(100, 1.0), (200, 2.0), (300, 2.0), (400, 2.0)]
+    assert drawn(tmp_path, "loss") == [(100, 1.0), (200, 1.0), (300, 2.0), (400, 2.0)]
 
 
 def test_nothing_is_written_before_the_first_number(tmp_path):

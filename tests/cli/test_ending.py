@@ -30,6 +30,8 @@ def test_a_run_says_how_long_it_took_and_where_its_model_is(prepared, seconds, e
 def test_the_sentence_to_try_is_one_to_judge_by_or_else_one_of_those_learned(prepared):
     judged, learned = prepared.dev[0].src, prepared.dataset.src.sentence(0)
     assert judged != learned
+    assert "--model 'a model'" in last_words(prepared, OUTPUT, FOLDER, 1.0)[0]
+    assert "regard plot 'a model.run'" in last_words(prepared, OUTPUT, FOLDER, 1.0)[0]
     assert f"'{judged}'" in last_words(prepared, OUTPUT, FOLDER, 1.0)[0]
     prepared.dev.clear()
     for words in last_words(prepared, OUTPUT, FOLDER, 1.0):

@@ -187,7 +187,7 @@ def test_a_validation_is_written_shown_and_remembered(prepared):
     assert trainer.wants_to_stop
     assert log.said[-1] == (
         "no better loss since update 4: the run stops here",
-        "自第4次更新以来损失没有更好：训练到此为止",
+        "自第4次更新以来损失没有改善：训练到此为止",
     )
 
 

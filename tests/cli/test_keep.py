@@ -139,15 +139,15 @@ def test_the_last_weights_are_chosen_without_hashing_what_is_not_used(
     [
         ({}, 6.0, "update 6", "第6次更新"),
         ({"ema": 0.9}, 6.0, "running average at update 6", "第6次更新时的滑动平均"),
-        ({"patience": 2}, 2.0, "update 2, the best by loss", "损失最好的第2次更新"),
+        ({"patience": 2}, 2.0, "update 2, the best by loss", "损失最佳的第2次更新"),
         ({"patience": 2, "ema": 0.9}, 6.0, "running average at update 6", "第6次更新时的滑动平均"),
-        ({"average": 3}, 5.0, "average of updates 4, 5, 6", "第4、5、6次更新的平均"),
+        ({"average": 3}, 5.0, "average of updates 4, 5, 6", "第4、5、6次更新的平均权重"),
         ({"average": 9}, 3.5, "average of updates 1, 2, 3, 4, 5, 6",
-         "第1、2、3、4、5、6次更新的平均"),
+         "第1、2、3、4、5、6次更新的平均权重"),
         ({"average": 2, "average_of": "best"}, 3.5, "average of updates 2, 5",
-         "第2、5次更新的平均"),
+         "第2、5次更新的平均权重"),
         ({"average": 2, "save_every": 2, "validate_every": 2}, 5.0, "average of updates 4, 6",
-         "第4、6次更新的平均"),
+         "第4、6次更新的平均权重"),
     ],
 )  # fmt: skip
 def test_the_weights_that_the_settings_ask_for_are_given(
@@ -194,7 +194,7 @@ def test_no_average_is_kept_that_is_worse_than_the_best_checkpoint(
     save_all(tmp_path, [sign * score for score in (1.0, 4.0, 3.0, 2.0)], settings)
     judge = Judging(metric, lambda weight: sign * {3.0: together, 2.0: alone}[weight])
     weights, english, chinese = final_weights(tmp_path, settings, Running(4), judge)
-    averaged = "average of updates 2, 3, 4", "第2、3、4次更新的平均"
+    averaged = "average of updates 2, 3, 4", "第2、3、4次更新的平均权重"
     if is_kept:
         assert (weights["w"].tolist(), english, chinese) == ([3.0, 3.0], *averaged)
     else:
@@ -202,16 +202,18 @@ def test_no_average_is_kept_that_is_worse_than_the_best_checkpoint(
         a, b = form.format(sign * together), form.format(sign * alone)
         assert weights["w"].tolist() == [2.0, 2.0]
         assert english == f"{averaged[0]} has {name} {a}, update 2 alone {b}: update 2 is kept"
-        assert chinese == (f"{averaged[1]}{chinese_name}为{a}，单独第2次更新为{b}；模型取第2次更新")
+        assert chinese == (
+            f"{averaged[1]}，{chinese_name}为{a}；单独第2次更新为{b}；模型取第2次更新"
+        )
 
 
 @pytest.mark.parametrize(
     ("metric", "scores", "told"),
-    [("chrf", (1.93956, 2.13031), "第1、2次更新的平均chrF为1.9，单独第1次更新为2.1"),
-     ("chrf", (1.93956, 1.94131), "第1、2次更新的平均chrF为1.94，单独第1次更新为1.941"),
-     ("chrf", (1.93956, 1.94031), "第1、2次更新的平均chrF为1.93956，单独第1次更新为1.94031"),
-     ("accuracy", (0.25, 0.5), "第1、2次更新的平均准确率为25.0%，单独第1次更新为50.0%"),
-     ("exact", (1.0, 2.0), "第1、2次更新的平均全对率为1.0 %，单独第1次更新为2.0 %")],
+    [("chrf", (1.93956, 2.13031), "第1、2次更新的平均权重，chrF为1.9；单独第1次更新为2.1"),
+     ("chrf", (1.93956, 1.94131), "第1、2次更新的平均权重，chrF为1.94；单独第1次更新为1.941"),
+     ("chrf", (1.93956, 1.94031), "第1、2次更新的平均权重，chrF为1.93956；单独第1次更新为1.94031"),
+     ("accuracy", (0.25, 0.5), "第1、2次更新的平均权重，准确率为25.0%；单独第1次更新为50.0%"),
+     ("exact", (1.0, 2.0), "第1、2次更新的平均权重，全对率为1.0 %；单独第1次更新为2.0 %")],
 )  # fmt: skip
 def test_scores_have_the_decimals_that_tell_them_apart(tmp_path, metric, scores, told):
     settings = TrainConfig(steps=2, save_every=1, average=2, metric=metric)

@@ -193,6 +193,31 @@ def test_a_model_that_will_go_another_way_is_told_of(tmp_path, text, capsys):
         assert (warning in capsys.readouterr().err) == is_told
 
 
+def test_a_task_or_a_model_that_names_no_language_goes_no_other_way(tmp_path, text, capsys):
+    told, untold = tmp_path / "told", tmp_path / "untold"
+    brief = sets(*SMALL, "train.steps=1")
+    assert run("train", *text, "-o", told, *brief) == 0
+    copies = sets("data.task=copy", "data.task_pairs=200", "data.tokenizer=char")
+    assert run("train", "-o", untold, *copies, *brief, *sets("model.n_layers=1")) == 0
+    task = tmp_path / "task.toml"
+    task.write_text('[data]\ntask = "copy"\ntask_pairs = 200\n')
+    capsys.readouterr()
+    assert run("train", task, "--from", told, "-o", tmp_path / "a", *sets("train.steps=1")) == 0
+    assert run("train", "--from", untold, *text, "-o", tmp_path / "b", *sets("train.steps=1")) == 0
+    assert "with this text it becomes" not in capsys.readouterr().err
+
+
+def test_a_run_whose_checkpoint_a_kill_hid_goes_on_with_its_own_settings(tmp_path, text):
+    asked = ("train", *text, "-o", tmp_path / "m")
+    assert run(*asked, *sets(*SMALL, "train.steps=4", "train.lr=0.004")) == 0
+    (place,) = (tmp_path / "m.run" / "checkpoints").iterdir()
+    draft = place.with_name(f".{place.name}.abcdefgh.draft")
+    shutil.copytree(place, draft)  # as between the two moves of one that is written again
+    place.rename(draft.with_name(f"{draft.name}.old"))
+    assert run(*asked, "--resume", *sets("train.steps=6")) == 0
+    assert settings_of(tmp_path / "m.run")["train"]["lr"] == 0.004
+
+
 def test_a_section_that_is_none_is_refused_beside_a_model_and_a_size_too(tmp_path, text, capsys):
     assert run("train", *text, "-o", tmp_path / "old", *sets(*SMALL, "train.steps=1")) == 0
     recipe = tmp_path / "recipe.toml"

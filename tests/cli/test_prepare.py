@@ -57,7 +57,7 @@ def test_files_to_judge_by_are_named_and_what_they_share_with_training_is_droppe
     english, chinese = lines(config)
     assert english.startswith("398 pairs (dropped 2 by drop_overlap), 3 of dev.zh,dev.en to judge")
     assert chinese.startswith(
-        "398个句对（丢弃：与开发集或测试集相同（drop_overlap）2个），用dev.zh、dev.en的3个评判；"
+        "398个句对（丢弃：与开发集或测试集相同（drop_overlap）2个），用dev.zh、dev.en的3个句对评判；"
     )
 
 
@@ -65,7 +65,7 @@ def test_one_pair_is_one_pair_and_none_to_judge_by_is_said(config, tmp_path, lin
     write(tmp_path / "text", "train", [1])
     english, chinese = lines(config)
     assert english.startswith("1 pair, none to judge by; one vocabulary of ")
-    assert chinese.startswith("1个句对，没有可供评判的；共用词表")
+    assert chinese.startswith("1个句对，没有可供评判的句对；共用词表")
 
 
 def test_a_generated_task_makes_more_pairs_to_judge_by(lines):
@@ -86,7 +86,7 @@ def test_two_vocabularies_are_two_numbers(config, tmp_path):
 
 
 def test_every_reason_to_drop_is_counted_and_named(config, tmp_path):
-    """A dataset of before knows no pairs held out; a reason may also be one of another version."""
+    """A reason may also be one of another version."""
     prepared = prepare(config, tmp_path / "data")
     for dropped, english, chinese in (
         ({"drop_overlap": 48}, "dropped 48 by drop_overlap",
@@ -95,7 +95,7 @@ def test_every_reason_to_drop_is_counted_and_named(config, tmp_path):
          "丢弃：重复（dedup）5个，过长（max_len）3,000个"),
         ({"held_out": len(prepared.dev) + 3, "new": 1},
          "dropped 1 by new, 3 as copies of those held out",
-         "丢弃：其他（new）1个，与留出的相同3个"),
+         "丢弃：其他（new）1个，与留出的句对相同3个"),
     ):  # fmt: skip
         other = replace(prepared, dataset=replace(prepared.dataset, dropped=dropped))
         lines = data_line(other, config)

@@ -121,10 +121,10 @@ def test_a_run_speaks_chinese(tmp_path, capsys, monkeypatch):
     for words in (
         r"200个句对，另有2,000个用于评判；共用词表\d+",
         r"[\d,]+个参数，float32，cpu",
-        r"自第4次更新以来准确率没有更好：训练到此为止",
+        r"自第4次更新以来准确率没有改善：训练到此为止",
         rf"警告：{re.escape(str(newest))}已损坏，因此跳过",
-        r"准确率最好的第[48]次更新；束宽1；开发集：损失 .*",
-        r"第8、10次更新的平均；束宽1；开发集：损失 .*",
+        r"准确率最佳的第[48]次更新；束宽1；开发集：损失 .*",
+        r"第8、10次更新的平均权重；束宽1；开发集：损失 .*",
         rf"完成，用时\d+秒，模型在{re.escape(str(output))}",
     ):
         assert any(re.fullmatch(words, line) for line in others), (words, others)
@@ -153,7 +153,7 @@ def test_an_average_that_is_worse_than_one_checkpoint_is_not_kept(tmp_path, caps
     monkeypatch.setenv("REGARD_LANG", "zh")
     assert train(output, *settings, steps=16, resume=True) == 0
     chinese = (
-        f"第{updates.replace(', ', '、')}次更新的平均损失为{averaged:.4f}，"
+        f"第{updates.replace(', ', '、')}次更新的平均权重，损失为{averaged:.4f}；"
         f"单独第16次更新为{alone:.4f}；模型取第16次更新"
     )
     assert f"{chinese}；束宽" in capsys.readouterr().err

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from regard.train.folder import locked
+
 SETTINGS = (
     "model.d_model=32", "model.d_ff=48", "train.save_every=3", "train.validate_every=5",
     "train.ema=0.9", "data.sampled=true", "data.tokenizer=unigram", "data.vocab_size=330",
@@ -151,11 +153,16 @@ def test_a_sharded_run_of_two_ranks_goes_on_with_another_number(runs, n_ranks):
 
 def test_a_refusal_is_said_once_and_no_rank_speaks_of_the_dead(runs):
     assert runs.train("one", "train.steps=4") == 0
-    group = forked(runs, "one", "train.steps=8", "train.seed=2", n_ranks=2)
-    assert [rank.end(100) for rank in group] == [2, 2]
-    said = group[0].said()  # of both
-    assert said.count("error: ") == 1
-    assert "train.seed was 1 when this run began and is 2 now" in said
+    for code, setting, sentence in (
+        (2, "train.seed=2", "train.seed was 1 when this run began and is 2 now"),
+        (5, "train.seed=1", "is being written by process"),
+    ):
+        with locked(runs.folder("one")) if code == 5 else contextlib.nullcontext():
+            group = forked(runs, "one", "train.steps=8", setting, n_ranks=2)
+            assert [rank.end(100) for rank in group] == [code, code]
+        said = group[0].said()  # of both
+        assert said.count("error: ") == 1
+        assert sentence in said
 
 
 @pytest.mark.timeout(1800)

@@ -161,7 +161,7 @@ def test_weights_whose_words_nobody_knows_are_not_given_others(runs, capsys):
     (runs.place / "old").rename(model)
     assert runs.train("old", "train.steps=4", flags=[ANEW, "--from", str(model)]) == 0
     said = capsys.readouterr().err
-    assert f"the weights are those of {folder}, not of {model}" in said
+    assert f"the weights are those of {folder}, not of the model named with --from" in said
     assert "run.json cannot be read: make sure that these weights were trained in" in said
 
 
@@ -171,8 +171,8 @@ def test_a_run_remembers_the_model_it_began_with_and_no_other(runs, capsys):
     old, other = (["--from", str(runs.place / name)] for name in ("old", "other"))
     assert runs.train("tuned", "train.steps=4", flags=old) == 0
     capsys.readouterr()
-    for flag, said in (("--resume", 1), (ANEW, 1)):
-        assert runs.train("tuned", "train.steps=8", flags=[flag, *other]) == 0
+    for flag, model, said in (("--resume", old, 0), ("--resume", other, 1), (ANEW, other, 1)):
+        assert runs.train("tuned", "train.steps=8", flags=[flag, *model]) == 0
         assert capsys.readouterr().err.count("the weights are those of") == said
         facts = json.loads((runs.folder("tuned") / "run.json").read_text())
         assert facts["from"] == str(runs.place / "old")

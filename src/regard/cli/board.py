@@ -8,7 +8,10 @@ from regard.errors import ConfigError
 
 
 class TensorBoard:
-    """Takes numbers of updates; its file begins with the first of them."""
+    """Takes numbers of updates; its file begins with the first of them.
+
+    What an earlier start drew of updates after `step`, which the run goes on from, is done again.
+    """
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -19,12 +22,13 @@ class TensorBoard:
             ) from None
         self.folder, self._kind = folder, SummaryWriter
         self._writer: Any = None
+        self.step = 0
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
-        """One number of one update; what an earlier start drew from there on is done again."""
+        """One number of one update."""
         if self._writer is None:
             _leave_to_the_log()
-            self._writer = self._kind(str(self.folder), purge_step=global_step)
+            self._writer = self._kind(str(self.folder), purge_step=self.step + 1)
         self._writer.add_scalar(tag, scalar_value, global_step)
 
     def close(self) -> None:

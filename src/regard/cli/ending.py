@@ -9,8 +9,9 @@ from regard.data.prepare import Prepared
 def last_words(prepared: Prepared, output: Path, folder: Path, seconds: float) -> tuple[str, str]:
     """The last lines, in English and in Chinese."""
     english, chinese = _duration(seconds)
-    translate = f"regard translate --model {output} {shlex.quote(_example(prepared))}"
-    plot = f"regard plot {folder}"
+    model, run = (shlex.quote(str(place)) for place in (output, folder))
+    translate = f"regard translate --model {model} {shlex.quote(_example(prepared))}"
+    plot = f"regard plot {run}"
     return (
         f"done in {english}: {output}\nnext: {translate}\n      {plot}",
         f"完成，用时{chinese}，模型在{output}\n接下来：{translate}\n        {plot}",

@@ -2,7 +2,7 @@
 
 import signal
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -83,8 +83,8 @@ def run(
     if parallel.device.type == "cpu":
         keep_freed_memory()
     try:
-        lock = locked(folder) if parallel.is_first else nullcontext()
-        with lock, others_told(), memory_told(config.train.tokens):
+        with ExitStack() as held, others_told(), memory_told(config.train.tokens):
+            parallel.first_alone(lambda: held.enter_context(locked(folder)))
             code = _Run(config, output, folder, parallel, resume, source, wants_board).go()
     finally:
         parallel.leave()
@@ -108,12 +108,14 @@ class _Run:
         self.config, self.output, self.folder = config, output, folder
         self.parallel, self.resume, self.source = parallel, resume, source
         self.precision = Precision(config.train.precision, parallel.device)
-        board = TensorBoard(folder / "tensorboard") if wants_board and parallel.is_first else None
+        boards: list[TensorBoard] = []
+        if wants_board:
+            parallel.first_alone(lambda: boards.append(TensorBoard(folder / "tensorboard")))
         self.log = Log(
             folder / "metrics.jsonl",
             config.train.steps,
             language=language(),
-            board=board,
+            board=boards[0] if boards else None,
             is_quiet=not parallel.is_first,
         )
         self.parallel.first_alone(lambda: finish_what_was_begun(folder))

@@ -166,7 +166,7 @@ def validation(
                 best, (english, chinese, _) = trainer.state.best_step, METRICS[metric]
                 log.say(
                     f"no better {english} since update {best}: the run stops here",
-                    f"自第{best}次更新以来{chinese}没有更好：训练到此为止",
+                    f"自第{best}次更新以来{chinese}没有改善：训练到此为止",
                 )
         log.pause(time.monotonic() - started)
 

@@ -159,12 +159,12 @@ def final_weights(
         best = _best(directory, n, settings.metric) if settings.average_of == "best" else []
         chosen = best or _first_whole(_due(newest, settings), n) or _first_whole(newest, n)
         steps = [str(_step(place)) for place in sorted(chosen)]
-        words = f"average of updates {', '.join(steps)}", f"第{'、'.join(steps)}次更新的平均"
+        words = f"average of updates {', '.join(steps)}", f"第{'、'.join(steps)}次更新的平均权重"
         averaged = average(weights_in(place) for place in chosen)
         return _better_alone(directory, settings, judge, averaged, words) or (averaged, *words)
     if settings.patience and not settings.ema and (best := _best(directory, 1, settings.metric)):
         step, (english, chinese, _) = _step(best[0]), METRICS[settings.metric]
-        words = f"update {step}, the best by {english}", f"{chinese}最好的第{step}次更新"
+        words = f"update {step}, the best by {english}", f"{chinese}最佳的第{step}次更新"
         return weights_in(best[0]), *words
     step = trainer.state.step
     if settings.ema:
@@ -196,7 +196,7 @@ def _better_alone(
     return (
         alone,
         f"{words[0]} has {english} {a}, update {step} alone {b}: update {step} is kept",
-        f"{words[1]}{chinese}为{a}，单独第{step}次更新为{b}；模型取第{step}次更新",
+        f"{words[1]}，{chinese}为{a}；单独第{step}次更新为{b}；模型取第{step}次更新",
     )
 
 

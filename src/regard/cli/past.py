@@ -16,6 +16,7 @@ from regard.train.checkpoint import (
     Checkpoint,
     checkpoints,
     finish_interrupted,
+    has_any,
     newest_checkpoint,
     write_checkpoint,
 )
@@ -104,10 +105,10 @@ class Past:
 
     def ask(self, now: Mapping[str, Any], log: Log) -> None:
         """Whether it may go on from there as what it is now, or begin where nothing is."""
-        if self.places and self.source is not None and self.resume != "no":
+        if self._is_source_idle():
             log.warn(
-                f"the weights are those of {self.folder}, not of {self.source.path}",
-                f"权重来自{self.folder}，而不是{self.source.path}",
+                f"the weights are those of {self.folder}, not of the model named with --from",
+                f"权重来自{self.folder}，而不是--from给出的模型",
             )
         match self.resume:
             case "no" if self.places:
@@ -137,6 +138,12 @@ class Past:
         check_same(self.before, now)
         if changed := ", ".join(differences(self.before, now)):
             log.warn(f"this will not repeat to the bit: {changed}", f"结果不会逐位重现：{changed}")
+
+    def _is_source_idle(self) -> bool:
+        """Whether a model is named with --from whose weights are not wanted any more."""
+        if self.source is None or self.resume == "no" or not self.places:
+            return False
+        return (self.before or {}).get("from") != str(self.source.path.resolve())
 
     def _ask_for_words(self, log: Log) -> None:
         """Weights of which no record is left: their words, at least, must be those they know."""
@@ -228,7 +235,7 @@ def facts_before(folder: Path, *, is_text_named: bool) -> dict[str, Any] | None:
     is_anew = (folder / ANEW).exists() and not (folder / "checkpoints").exists()
     places = [folder / ANEW, folder] if is_anew else [folder]
     facts = next(filter(None, map(recorded, places)), None)
-    has_got_on = is_anew or bool(checkpoints(folder / "checkpoints"))
+    has_got_on = is_anew or has_any(folder / "checkpoints")
     is_there = has_got_on or (folder / "run.json").exists()
     if facts is None and is_there and not is_text_named:
         raise _unknown(folder)

@@ -95,7 +95,7 @@ def _dropped(prepared: Prepared) -> tuple[str, str]:
     chinese = [f"{REASONS.get(reason, '其他')}（{reason}）{n:,}个" for reason, n in reasons.items()]
     if copies > 0:
         words.append(f"{copies:,} as copies of those held out")
-        chinese.append(f"与留出的相同{copies:,}个")
+        chinese.append(f"与留出的句对相同{copies:,}个")
     return (
         f" (dropped {', '.join(words)})" if words else "",
         f"（丢弃：{'，'.join(chinese)}）" if chinese else "",
@@ -109,9 +109,9 @@ def _judged_by(prepared: Prepared, config: DataConfig) -> tuple[str, str]:
     paths = [path for files in found for path in (files.src, files.tgt, files.both) if path]
     names = dict.fromkeys(path.name for path in paths)
     if not n:
-        return "none to judge by", "没有可供评判的"
+        return "none to judge by", "没有可供评判的句对"
     if names:
-        return f"{n:,} of {','.join(names)} to judge by", f"用{'、'.join(names)}的{n:,}个评判"
+        return f"{n:,} of {','.join(names)} to judge by", f"用{'、'.join(names)}的{n:,}个句对评判"
     if config.task != "none":
         return f"{n:,} more to judge by", f"另有{n:,}个用于评判"
     return f"{n:,} more held out to judge by", f"另留出{n:,}个用于评判"
@@ -127,8 +127,11 @@ def tell_of_languages(prepared: Prepared, source: Bundle | None, log: Log) -> No
             "文本没有说明语言，BLEU会当作英文来分词；"
             "请用--set data.src_lang=… --set data.tgt_lang=…说明",
         )
-    elif source and (known := source.facts.get("directions")) and [*ways[0]] not in known:
-        was, will = (" → ".join(way) for way in (known[0], ways[0]))
+    elif source and (known := [way for way in source.facts.get("directions", []) if all(way)]):
+        new = [way for way in ways if [*way] not in known]
+        if not new:
+            return
+        was, will = (" → ".join(way) for way in (known[0], new[0]))
         log.warn(
             f"{source.path} translates {was}, and with this text it becomes {will}",
             f"{source.path}的方向是{was}，用这些文本训练后会变成{will}",

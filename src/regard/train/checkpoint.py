@@ -75,9 +75,17 @@ def finish_interrupted(directory: Path) -> list[Path]:
 
     For whoever holds the run: a checkpoint that is being written is not to be looked for.
     """
-    hidden = directory.glob(".step-" + "[0-9]" * 8 + ".????????.draft.old")
-    places = {directory / old.name.split(".")[1] for old in hidden}
+    places = {directory / old.name.split(".")[1] for old in _hidden(directory)}
     return sorted(place for place in places if put_back(place))
+
+
+def has_any(directory: Path) -> bool:
+    """Whether there is a checkpoint, be it one that a kill hid."""
+    return bool(checkpoints(directory) or _hidden(directory))
+
+
+def _hidden(directory: Path) -> list[Path]:
+    return list(directory.glob(".step-" + "[0-9]" * 8 + ".????????.draft.old"))
 
 
 def is_whole(place: Path) -> bool:

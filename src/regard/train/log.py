@@ -22,6 +22,8 @@ from regard.train.trainer import Trainer
 class Board(Protocol):
     """A TensorBoard writer, or whatever takes named numbers."""
 
+    step: int  # that a run goes on from
+
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
         """One number of one update."""
 
@@ -76,6 +78,8 @@ class Log:
             self._rewind(path, step)
         self.started = self.last_time = time.monotonic()
         self.first_step, self.last_tokens = step, n_tokens
+        if self.board is not None:
+            self.board.step = step
         if self.is_live:
             self.bar.update(self.task, completed=step)
             self.bar.start()

@@ -99,7 +99,7 @@ class Parallel:
             dist.broadcast(numbers, src=0)
         return numbers
 
-    def first_alone(self, act: Callable[[], None]) -> None:
+    def first_alone(self, act: Callable[[], object]) -> None:
         """Let the first rank act while the others wait; if it refuses, they leave without a word.
 
         Otherwise each of them would tell of a process that died, beside the one reason.
