@@ -334,7 +334,8 @@ def test_a_missing_or_broken_file_is_named(tmp_path):
     with pytest.raises(ConfigError, match=f"^{re.escape(str(path))} is no valid TOML: .*line 1"):
         read_config(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="is no valid TOML"):
+    advice = "; a recipe is TOML, and text goes by --src and --tgt"
+    with pytest.raises(ConfigError, match=f"is no valid TOML: .*{advice}$"):
         read_config(path)
     with refuses(f"{tmp_path} is a directory, but a recipe is a TOML file; name one"):
         read_config(tmp_path)

@@ -97,7 +97,11 @@ def read_toml(path: Path) -> dict[str, Any]:
             "{path} is a directory, but a recipe is a TOML file; name one", path=path
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError("{path} is no valid TOML: {reason}", path=path, reason=error) from None
+        raise ConfigError(
+            "{path} is no valid TOML: {reason}; a recipe is TOML, and text goes by --src and --tgt",
+            path=path,
+            reason=error,
+        ) from None
 
 
 def as_toml(table: Mapping[str, Mapping[str, Any]], words: Mapping[str, str] | None = None) -> str:
