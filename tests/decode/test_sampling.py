@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from regard.decode.greedy import greedy
@@ -124,9 +124,10 @@ def test_every_sentence_has_dice_of_its_own(toy):
 
 
 @given(seed=st.integers(0, 10**6))
+@example(seed=63148)  # whose two best words are so near that at 1e-4 the second is drawn
 def test_near_no_temperature_the_draw_is_greedy(toy, seed):
     some = [Sentence((7,)), Sentence((8, 8))]
-    cold = Search(temperature=1e-4, max_len=8)
+    cold = Search(temperature=1e-6, max_len=8)
     drawn_ids = [own[0].ids for own in sample(toy(seed).ready(some), some, cold)]
     assert drawn_ids == [own[0].ids for own in greedy(toy(seed).ready(some), some, cold)]
 
