@@ -94,6 +94,16 @@ def test_the_directory_one_is_in_is_not_taken_away(tmp_path, monkeypatch):
     write(tmp_path / "model")
 
 
+def test_a_model_is_written_though_the_directory_one_is_in_is_gone(tmp_path, monkeypatch):
+    gone, place = tmp_path / "gone", tmp_path / "model"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for card in ("first", "second"):
+        write(place, card)
+        assert card_of(place) == card
+
+
 @pytest.fixture(params=["tmpfs", "bind"])
 def volume(tmp_path, request):
     place, other = tmp_path / "my volume", tmp_path / "other"

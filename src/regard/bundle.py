@@ -91,7 +91,7 @@ def check_place(path: Path) -> None:
         raise ModelError(
             "{path} is there already and is no model; name another place with -o", path=path
         )
-    if path.exists() and Path.cwd().is_relative_to(path.resolve()):
+    if path.exists() and _is_around_here(path):
         raise ModelError(
             "{path} is the directory you are in, whose place a model cannot take; name a folder "
             "in it with -o, such as {inside}",
@@ -126,6 +126,13 @@ def write_bundle(
         write_json(building / "config.json", {"model": asdict(model), **facts})
         (building / "README.md").write_text(card, encoding="utf-8")
         write_json(building / "MANIFEST.json", {"format": FORMAT, "files": _sums(building)})
+
+
+def _is_around_here(path: Path) -> bool:
+    try:
+        return Path.cwd().is_relative_to(path.resolve())
+    except FileNotFoundError:  # taken away since: a model that is ready still has its place
+        return False
 
 
 def _is_empty(path: Path) -> bool:

@@ -58,6 +58,12 @@ def put_back(place: Path) -> bool:
     return False
 
 
+def hidden_in(directory: Path) -> list[Path]:
+    """The places in a folder whose old ones a kill may have hidden; `put_back` knows if it did."""
+    hidden = directory.glob(".*.????????.draft.old")
+    return sorted({old.with_name(old.name[1 : -len(".????????.draft.old")]) for old in hidden})
+
+
 def is_mounted(place: Path) -> bool:
     """Whether a file system begins there, or is bound there: such a place cannot be replaced."""
     place = Path(os.path.realpath(place))

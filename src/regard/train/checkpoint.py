@@ -22,7 +22,7 @@ from torch import Tensor
 
 from regard.errors import ModelError
 from regard.model.weights import MOST_NAMED, save_tensors
-from regard.storage import put_back, sha256, write_json, written_whole
+from regard.storage import hidden_in, put_back, sha256, write_json, written_whole
 from regard.train.state import TrainState
 
 Tensors = Mapping[str, Tensor]
@@ -75,17 +75,12 @@ def finish_interrupted(directory: Path) -> list[Path]:
 
     For whoever holds the run: a checkpoint that is being written is not to be looked for.
     """
-    places = {directory / old.name.split(".")[1] for old in _hidden(directory)}
-    return sorted(place for place in places if put_back(place))
+    return [place for place in hidden_in(directory) if put_back(place)]
 
 
 def has_any(directory: Path) -> bool:
     """Whether there is a checkpoint, be it one that a kill hid."""
-    return bool(checkpoints(directory) or _hidden(directory))
-
-
-def _hidden(directory: Path) -> list[Path]:
-    return list(directory.glob(".step-" + "[0-9]" * 8 + ".????????.draft.old"))
+    return bool(checkpoints(directory) or hidden_in(directory))
 
 
 def is_whole(place: Path) -> bool:
