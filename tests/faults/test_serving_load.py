@@ -136,13 +136,17 @@ def test_what_takes_too_long_is_ended_in_time_and_its_worker_is_free(serve, dice
 @pytest.mark.parametrize("n", [20])
 def test_who_is_in_flight_is_answered_when_the_server_has_to_leave(serve, dice, n):
     server = serve(TATOEBA)
+    [worker] = server.workers()
     tables = [{**TABLE, "q": several(dice, 5)} for _ in range(n)]
     with ThreadPoolExecutor(n) as pool:
+        os.kill(worker, signal.SIGSTOP)  # nobody is answered before everybody has asked
         asked = [pool.submit(server.post, "/translate", table) for table in tables]
-        while server.metric("regard_queue_requests") < n and not any(a.done() for a in asked):
+        while server.metric("regard_queue_requests") < n:
+            assert not any(one.done() for one in asked)
             time.sleep(0.005)
         started = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
+        os.kill(worker, signal.SIGCONT)
         assert server.process.wait(15) == 0
         left_after = time.monotonic() - started
         answers = [one.result() for one in asked]
