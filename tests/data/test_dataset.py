@@ -229,11 +229,14 @@ def test_a_folder_without_a_dataset_or_with_half_of_one_is_refused(tmp_path):
         open_dataset(tmp_path / "nothing")
     directory = tmp_path / "data"
     build(directory)
+    shutil.copytree(directory, tmp_path / "whole")
     (directory / "src.ids").write_bytes(b"")
-    with refuses(
-        f"{directory / 'src.ids'} is not the file it was when the dataset was built; build it again"
-    ):
-        open_dataset(directory)
+    (directory / "langs.npy").unlink()
+    for name in ("langs.npy", "src.ids"):
+        path = directory / name
+        with refuses(f"{path} is not the file it was when the dataset was built; build it again"):
+            open_dataset(directory)
+        shutil.copy(tmp_path / "whole" / name, path)
     (directory / "dataset.json").write_text("{")
     with refuses(f"{directory} holds no dataset"):
         open_dataset(directory)
@@ -246,10 +249,10 @@ def flip_last_byte(path):
 
 @pytest.mark.parametrize(
     "name",
-    ["src.ends.npy", "src.text_ends.npy", "tgt.ends.npy", "tgt.text_ends.npy", "lines.npy",
-     "langs.npy"],
+    ["src.ids", "src.text", "src.ends.npy", "src.text_ends.npy", "tgt.ids", "tgt.text",
+     "tgt.ends.npy", "tgt.text_ends.npy", "lines.npy", "langs.npy"],
 )  # fmt: skip
-def test_a_flipped_byte_of_a_place_is_noticed(tmp_path, name):
+def test_a_flipped_byte_is_noticed_wherever_it_is(tmp_path, name):
     build(tmp_path / "data")
     path = tmp_path / "data" / name
     flip_last_byte(path)
@@ -327,7 +330,7 @@ def test_facts_that_are_no_facts_are_no_dataset(tmp_path):
     whole = json.loads((directory / "dataset.json").read_text())
     changed = [
         {**whole, "dtypes": {"src": "uint99", "tgt": "uint16"}},
-        {**whole, "sizes": 3},
+        {**whole, "sums": 3},
         {**whole, "languages": ["fr"]},
         {name: value for name, value in whole.items() if name != "sum"},
     ]

@@ -107,12 +107,20 @@ def cut(path):
     path.write_bytes(path.read_bytes()[:-9])
 
 
+def flipped(path):
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    path.write_bytes(whole)
+
+
 def replaced(path):
     path.unlink()
     path.mkdir()
 
 
-@pytest.mark.parametrize("spoil", [cut, replaced, Path.unlink, lambda path: path.write_text("{}")])
+@pytest.mark.parametrize(
+    "spoil", [cut, flipped, replaced, Path.unlink, lambda path: path.write_text("{}")]
+)
 @pytest.mark.parametrize("name", ["dataset.json", "lines.npy", "src.ends.npy", "tgt.ids"])
 def test_a_dataset_is_built_again_whatever_of_it_is_spoilt(corpus, tmp_path, name, spoil):
     ids = prepare(config(corpus, "b"), tmp_path).dataset.src[1].tolist()
