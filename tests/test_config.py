@@ -197,7 +197,11 @@ def test_what_is_wrong_in_several_sections_is_said_together():
         ("model.n_heads=7", "model.d_model = 512 is not a multiple of model.n_heads = 7"),
         ("model.n_heads=[8, 7]", "model.d_model = 512 is not a multiple of model.n_heads[1] = 7"),
         ("train.seed=-1", "train.seed = -1 must be at least 0"),
-        (f"train.seed={2**63}", f"train.seed = {2**63} must be below 2**63"),
+        (f"train.seed={2**63}", f"train.seed = {2**63} must be at most {2**63 - 1}"),
+        (f"model.n_layers=[1, {10**30}]",
+         f"model.n_layers = [1, {10**30}] must be at most {2**30}"),
+        (f"train.tokens={10**30}", f"train.tokens = {10**30} must be at most {2**30}"),
+        ("train.workers=257", "train.workers = 257 must be at most 256"),
         ("n_heads=8", 'override "n_heads=8" is not of the form section.name=value, '
          "such as model.n_layers=3"),
         ("model.n_heads", 'override "model.n_heads" is not of the form section.name=value, '
@@ -276,6 +280,21 @@ def test_reading_settings_loads_no_torch():
     code = "import sys, regard.config; print('torch' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout == "False\n"
+
+
+def test_two_vocabularies_do_not_share_one_matrix():
+    """Not even where they happen to be of one size, which no shape would tell."""
+    with refuses(
+        'data.joint = false makes two vocabularies, but model.share = "all" needs one; '
+        'set model.share = "target"'
+    ):
+        read_config(overrides=["data.joint=false"])
+    assert not read_config(overrides=["data.joint=false", "model.share=target"]).data.joint
+
+
+def test_a_corpus_is_read_more_than_never():
+    with refuses("data.weights = [1, 0.0] must all be above 0"):
+        read_config(overrides=['data.train=["a", "b"]', "data.weights=[1, 0.0]"])
 
 
 def test_lists_and_sources_come_from_toml(tmp_path):

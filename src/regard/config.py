@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
 from regard.errors import ConfigError
-from regard.settings import shown, type_fault
+from regard.settings import check_types, shown
 
 T = TypeVar("T")
 
@@ -248,6 +248,10 @@ class DataConfig:
                 yield ConfigError(
                     "data.{name} = {value} must be at least 1", name=name, value=getattr(self, name)
                 )
+        if any(weight <= 0.0 for weight in self.weights):
+            yield ConfigError(
+                "data.weights = {value} must all be above 0", value=shown(self.weights)
+            )
         if self.max_ratio and self.max_ratio < 1.0:
             yield ConfigError(
                 "data.max_ratio = {value} would drop every pair; it says how many times as long "
@@ -328,8 +332,6 @@ class TrainConfig:
                     value=value,
                     least=bound,
                 )
-        if self.seed >= 2**63:
-            yield ConfigError("train.seed = {value} must be below 2**63", value=self.seed)
         if any(step < 1 for step in self.snapshots):
             yield ConfigError(
                 "train.snapshots = {value} must be numbers of updates, the first of which is 1",
@@ -373,20 +375,16 @@ class Config:
     data: DataConfig = field(default_factory=DataConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
+    def __post_init__(self) -> None:
+        if self.model.share == "all" and not self.data.joint:
+            raise ConfigError(
+                'data.joint = false makes two vocabularies, but model.share = "all" needs one; '
+                'set model.share = "target"'
+            )
+
     def as_table(self) -> dict[str, dict[str, Any]]:
         """The settings as nested dictionaries, defaults filled in."""
         return asdict(self)
 
 
 Section = ModelConfig | DataConfig | TrainConfig
-
-
-def check_types(section: str, settings: "Section") -> None:
-    """Every value is of its setting's type, however the settings came about."""
-    faults = [
-        fault
-        for f in fields(settings)
-        if (fault := type_fault(f"{section}.{f.name}", f.type, getattr(settings, f.name)))
-    ]
-    if faults:
-        raise ConfigError("{faults}", faults=tuple(faults))

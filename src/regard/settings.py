@@ -5,6 +5,7 @@ import json
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -18,6 +19,32 @@ def unknown(name: str, known: Iterable[str]) -> ConfigError:
     if near:
         return ConfigError("unknown setting {name}; did you mean {near}?", name=name, near=near[0])
     return ConfigError("unknown setting {name}", name=name)
+
+
+def check_types(section: str, settings: Any) -> None:
+    """Every value is of its setting's type and no slip of the hand, wherever it comes from."""
+    faults = [
+        fault
+        for f in fields(settings)
+        for name, value in [(f"{section}.{f.name}", getattr(settings, f.name))]
+        if (fault := type_fault(name, f.type, value) or _size_fault(name, value))
+    ]
+    if faults:
+        raise ConfigError("{faults}", faults=tuple(faults))
+
+
+def _size_fault(name: str, value: object) -> ConfigError | None:
+    most = _MOST.get(name, 2**30)
+    numbers = value if isinstance(value, tuple | list) else [value]
+    if any(type(number) is int and number > most for number in numbers):
+        return ConfigError(
+            "{name} = {value} must be at most {most}", name=name, value=shown(value), most=most
+        )
+    return None
+
+
+_MOST = {"train.seed": 2**63 - 1, "train.workers": 256}
+"""The largest of what may be larger than SentencePiece can count, or must be far less."""
 
 
 def type_fault(name: str, kind: Any, value: Any) -> ConfigError | None:
