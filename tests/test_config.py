@@ -286,7 +286,7 @@ def test_two_vocabularies_do_not_share_one_matrix():
     """Not even where they happen to be of one size, which no shape would tell."""
     with refuses(
         'data.joint = false makes two vocabularies, but model.share = "all" needs one; '
-        'set model.share = "target"'
+        'set model.share = "target", or keep data.joint = true'
     ):
         read_config(overrides=["data.joint=false"])
     assert not read_config(overrides=["data.joint=false", "model.share=target"]).data.joint

@@ -379,7 +379,7 @@ class Config:
         if self.model.share == "all" and not self.data.joint:
             raise ConfigError(
                 'data.joint = false makes two vocabularies, but model.share = "all" needs one; '
-                'set model.share = "target"'
+                'set model.share = "target", or keep data.joint = true'
             )
 
     def as_table(self) -> dict[str, dict[str, Any]]:
