@@ -2,6 +2,7 @@ import builtins
 import json
 import re
 import shutil
+import signal
 from functools import partial
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 import torch
 
 from regard.bundle import open_bundle, write_bundle
+from regard.cli.fit import all_leave
 from regard.cli.main import main
 from regard.errors import ModelError
 from regard.processors import processor_name
 from regard.train.checkpoint import newest_checkpoint
+from regard.train.leaving import Leaving
 
 RECIPE = """
 [model]
@@ -227,3 +230,18 @@ def test_text_that_does_not_say_its_languages_is_told_of(train, tmp_path, capsys
         shutil.rmtree(tmp_path / name)
     assert train(text, 'data.src_lang="zh"', 'data.tgt_lang="en"') == 0
     assert warning not in capsys.readouterr().err
+
+
+def test_who_is_asked_to_leave_after_it_has_spoken_leaves_when_the_others_have_heard():
+    """Else it would leave alone, and they would wait for the dead."""
+    leaving = Leaving()
+
+    class Two:
+        ranks, device = 2, torch.device("cpu")
+
+        def total(self, numbers):
+            leaving.signal = signal.SIGTERM
+            return numbers
+
+    assert not all_leave(Two(), leaving)
+    assert all_leave(Two(), leaving)

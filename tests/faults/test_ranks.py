@@ -151,6 +151,33 @@ def test_a_sharded_run_of_two_ranks_goes_on_with_another_number(runs, n_ranks):
     assert losses[0][0] - losses[0][-1] > 0.1  # or it would prove little
 
 
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_ranks_of_which_one_is_asked_to_leave_leave_together_and_go_on_to_the_bit(
+    runs, dice, often, kind, record_property
+):
+    if kind == "fsdp" and not often(False, True):
+        pytest.skip("in the long form: REGARD_FAULTS=long")
+    times, steps = often((2, 100), (15, 600))
+    settings = (*SETTINGS, f"train.parallel={kind}", f"train.steps={steps}")
+    for rank in forked(runs, "whole", *settings, n_ranks=2):
+        assert rank.end(100) == 0, rank.said()
+    reached = 0
+    for number in range(times):
+        group = forked(runs, "asked", *settings, n_ranks=2)
+        last = max(reached + 1, steps * (number + 1) // (times + 2))
+        group[0].until_step(dice.randint(reached + 1, last))
+        time.sleep(dice.uniform(0.0, 0.005))
+        dice.choice(group).signal(signal.SIGTERM)
+        assert [rank.end(100) for rank in group] == [0, 0], group[0].said()
+        reached = runs.saved("asked")[0]
+        assert f"saved at update {reached}; to go on" in group[0].said()
+    for rank in forked(runs, "asked", *settings, n_ranks=2):
+        assert rank.end(100) == 0, rank.said()
+    runs.assert_same("asked", "whole")
+    record_property("counted", f"{times} times one of two ranks was asked to leave, with {kind}")
+
+
 def test_a_refusal_is_said_once_and_no_rank_speaks_of_the_dead(runs):
     assert runs.train("one", "train.steps=4") == 0
     for code, setting, sentence in (

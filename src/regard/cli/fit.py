@@ -134,13 +134,15 @@ class _Run:
         trainer = self._trainer(network, tokens)
         with listening(lambda: self.log.say_amid(*SAID)) as leaving, helped():
             judge = self._judge(leaving) if self.parallel.is_first else None
-            self._fit(trainer, judge, leaving)
-        if leaving.is_wanted:
+            leaves = self._fit(trainer, judge, leaving)
+        if leaves:
             self.log.say(*how_to_go_on(trainer.state.step, self.resume))
-            return INTERRUPTED if leaving.signal == signal.SIGINT else 0
-        self._finish(trainer, judge)
+            code = INTERRUPTED if leaving.signal == signal.SIGINT else 0
+        else:
+            self._finish(trainer, judge)
+            code = 0
         self.parallel.wait()  # a rank that leaves while another still sends may be torn down
-        return 0
+        return code
 
     def _begin(self) -> Checkpoint | None:
         """What to go on from; every rank reads it, the first one asks whether it may be."""
@@ -307,7 +309,8 @@ class _Run:
             is_leaving=lambda: leaving.is_wanted,
         )
 
-    def _fit(self, trainer: Trainer, judge: Judge | None, leaving: Leaving) -> None:
+    def _fit(self, trainer: Trainer, judge: Judge | None, leaving: Leaving) -> bool:
+        """Whether it was left before its end."""
         settings, state = self.config.train, trainer.state
         save = Saving(self.folder / "checkpoints", settings, self.log, saved=state)
         validate = validation(judge, self.log, metric=settings.metric, patience=settings.patience)
@@ -317,7 +320,7 @@ class _Run:
 
         def is_asked() -> bool:  # after every update, where a hook would wait for the GPU
             self.log.count(state.step)
-            return _all_leave(self.parallel, leaving)
+            return all_leave(self.parallel, leaving)
 
         trainer.is_asked_to_stop = is_asked
         trainer.hooks = [
@@ -333,7 +336,7 @@ class _Run:
         ]
         has_stopped = settings.patience and state.stale >= settings.patience  # of itself
         if has_stopped or self.past.is_model_wanted(self.config):
-            return
+            return all_leave(self.parallel, leaving)
         if self.checkpoint is not None and state.step:
             self.log.say(f"going on from update {state.step}", f"从第{state.step}次更新继续")
         self.log.start(state.step, state.n_tokens)
@@ -344,12 +347,14 @@ class _Run:
                 for action in (validate, leave, save):  # the run was stopped before it could
                     action(trainer)
             trainer.fit(settings.steps)
-            if leaving.is_wanted:
+            leaves = all_leave(self.parallel, leaving)
+            if leaves:
                 save(trainer)
             save.finish()
         finally:
             save.close()
             self.log.stop()
+        return leaves
 
     def _finish(self, trainer: Trainer, judge: Judge | None) -> None:
         settings = self.config.train
@@ -378,10 +383,14 @@ class _Run:
         self.log.say(*last_words(self.prepared, self.output, self.folder, seconds))
 
 
-def _all_leave(parallel: Parallel, leaving: Leaving) -> bool:
-    """Whether any rank was asked to leave: all leave after the same update."""
-    if parallel.ranks > 1:
-        wanted = torch.tensor(float(leaving.is_wanted), device=parallel.device)
-        if float(parallel.total(wanted)):
-            leaving.signal = leaving.signal or signal.SIGTERM
-    return leaving.is_wanted
+def all_leave(parallel: Parallel, leaving: Leaving) -> bool:
+    """Whether any rank was asked to leave: all leave after the same update.
+
+    What counts is what all were told, not what this rank has heard since it told them.
+    """
+    if parallel.ranks == 1:
+        return leaving.is_wanted
+    asked = float(parallel.total(torch.tensor(float(leaving.is_wanted), device=parallel.device)))
+    if asked:
+        leaving.signal = leaving.signal or signal.SIGTERM
+    return bool(asked)
