@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from regard.data.corpus import Pair
-from regard.data.dataset import build_dataset, fingerprint, open_dataset
+from regard.data.dataset import FORMAT, build_dataset, fingerprint, open_dataset
 from regard.errors import DataError, ModelError
 from regard.text.tokenizer import load_tokenizer, train_tokenizer
 
@@ -262,7 +262,7 @@ def test_a_flipped_byte_is_noticed_wherever_it_is(tmp_path, name):
 
 def test_a_dataset_of_another_format_is_none(tmp_path, monkeypatch):
     build(tmp_path / "data")
-    monkeypatch.setattr("regard.data.dataset.FORMAT", 3)
+    monkeypatch.setattr("regard.data.dataset.FORMAT", FORMAT + 1)
     with refuses(f"{tmp_path / 'data'} holds no dataset"):
         open_dataset(tmp_path / "data")
 

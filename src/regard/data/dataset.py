@@ -28,7 +28,7 @@ from regard.errors import DataError
 from regard.storage import sha256, write_json, written_whole
 from regard.text.tokenizer import Tokenizer
 
-FORMAT = 2
+FORMAT = 3
 READING = 1  # how files become pairs: part of what runs remember of their text
 SIDES = ("src", "tgt")
 ARRAYS = [f"{side}.{kind}.npy" for side in SIDES for kind in ("ends", "text_ends")]
