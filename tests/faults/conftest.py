@@ -19,6 +19,7 @@ import pytest
 
 from regard.cli.main import main
 from regard.train.checkpoint import checkpoints, is_whole
+from regard.train.trainer import Trainer
 
 IS_LONG = os.environ.get("REGARD_FAULTS") == "long"
 SYLLABLES = ("ba", "do", "ki", "lu", "me", "no", "ra", "si")
@@ -129,6 +130,20 @@ class Runs:
         with pytest.raises(SystemExit) as left:
             main(self.arguments(name, *settings, flags=flags))
         return left.value.code or 0
+
+    def train_and_leave(self, number, name, *settings):
+        """Train in this process, asked to leave as it begins a certain update; the exit code."""
+        whole, calls = Trainer.train_step, []
+
+        def train_step(trainer):
+            calls.append(trainer)
+            if len(calls) == number:
+                os.kill(os.getpid(), signal.SIGTERM)
+            whole(trainer)
+
+        with pytest.MonkeyPatch.context() as spoilt:
+            spoilt.setattr(Trainer, "train_step", train_step)
+            return self.train(name, *settings)
 
     def start(self, name, *settings, flags=(), before=""):
         """Train in a process forked for it, after some code has run there."""

@@ -1,8 +1,6 @@
 """Settings drawn by chance: a run refuses them in a sentence, or goes on with them to the bit."""
 
-import os
 import re
-import signal
 from dataclasses import fields
 
 import pytest
@@ -10,7 +8,6 @@ import pytest
 from regard.cli import judge
 from regard.cli.main import main
 from regard.config import Config
-from regard.train.trainer import Trainer
 
 DRAWN = {
     "model.kind": ["transformer", "transformer", "transformer", "recurrent"],
@@ -90,18 +87,6 @@ def drawn(dice):
     return found
 
 
-def stop_at_update(monkeypatch, number):
-    whole, calls = Trainer.train_step, []
-
-    def train_step(self):
-        calls.append(self)
-        if len(calls) == number:
-            os.kill(os.getpid(), signal.SIGTERM)
-        whole(self)
-
-    monkeypatch.setattr(Trainer, "train_step", train_step)
-
-
 def test_there_is_no_setting_that_is_never_drawn():
     settings = {
         f"{section.name}.{setting.name}"
@@ -127,9 +112,8 @@ def test_what_is_not_refused_trains_translates_and_goes_on_to_the_bit(
         if code:
             refused += 1
             continue
-        with monkeypatch.context() as spoilt:
-            stop_at_update(spoilt, dice.randint(1, int(settings["train.steps"])))
-            assert runs.train(parts, *given) == 0, given
+        at = dice.randint(1, int(settings["train.steps"]))
+        assert runs.train_and_leave(at, parts, *given) == 0, given
         assert runs.train(parts, *given, flags=["--resume"]) == 0, given
         said = capsys.readouterr().err
         assert "to the bit" not in said, (given, said)

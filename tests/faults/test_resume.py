@@ -1,10 +1,8 @@
 """Runs that go on, or whose weights are taken over: only as what they are, and nothing is lost."""
 
 import json
-import os
 import re
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
@@ -312,25 +310,11 @@ def test_a_record_that_somebody_spoilt_is_one_that_cannot_be_read(runs, capsys, 
     assert "run.json cannot be read" in capsys.readouterr().err
 
 
-def stop_at_update(monkeypatch, number):
-    whole, calls = Trainer.train_step, []
-
-    def train_step(self):
-        calls.append(self)
-        if len(calls) == number:
-            os.kill(os.getpid(), signal.SIGTERM)
-        whole(self)
-
-    monkeypatch.setattr(Trainer, "train_step", train_step)
-
-
-def test_a_model_on_the_way_changes_nothing_about_the_end(runs, monkeypatch):
+def test_a_model_on_the_way_changes_nothing_about_the_end(runs):
     """Not even where the run was stopped between two validations."""
     asked = ("train.average=3", "train.average_of=best", "train.validate_every=2")
     assert runs.train("whole", "train.steps=12", *asked) == 0
-    with monkeypatch.context() as spoilt:
-        stop_at_update(spoilt, 3)
-        assert runs.train("parts", "train.steps=12", *asked) == 0
+    assert runs.train_and_leave(3, "parts", "train.steps=12", *asked) == 0
     assert runs.saved("parts")[0] == 3
     for steps in (1, 3):
         assert runs.train("parts", f"train.steps={steps}", *asked, flags=["--resume"]) == 0
